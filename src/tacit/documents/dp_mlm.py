@@ -34,8 +34,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.checks import Check, TokenLaw
-from tacit.documents.base import DocumentMechanism, check_count
 from tacit.documents.language_models import (
     LogitInterval,
     MaskedModel,
@@ -43,8 +41,8 @@ from tacit.documents.language_models import (
     load_masked,
 )
 from tacit.documents.paraphrase_loss import spread_for, step_slack, token_loss, uniform_weights
+from tacit.documents.token_draws import TokenDraws
 from tacit.guarantee import Adjacency, Guarantee, Notion
-from tacit.needs import MODELS, Ability
 from tacit.noise.choice import (
     draw_rows,
     probabilities,
@@ -55,7 +53,7 @@ from tacit.rounding import rounded_up
 
 
 @dataclass(kw_only=True, eq=False)
-class DPMLM(DocumentMechanism):
+class DPMLM(TokenDraws):
     """Every token is replaced by one that a masked language model finds likely in its place.
 
     Word order stays. A token needs a budget (epsilon / tokens) above the logarithm of the vocabulary, 10 or so, to be
@@ -79,17 +77,8 @@ class DPMLM(DocumentMechanism):
     title: ClassVar[str] = "DP-MLM"
     paper: ClassVar[str] = "Meisenbacher et al. 2024"
     model_needed: ClassVar[str] = "masked language model (give one)"
-    notion: ClassVar[str] = Notion.PURE.value
-    block_characters: ClassVar[int] = 20_000
-    abilities: ClassVar[tuple[Ability, ...]] = (MODELS,)
     epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(480.0, 32.0, 960.0)
     """1 to 30 for each token: below 5, such a text says nothing of its document."""
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_count("tokens", self.tokens)
-        if isinstance(self.interval, str):
-            LogitInterval.parse(self.interval)
 
     # Public data --------------------------------------------------------------------------------------------
 
@@ -104,20 +93,11 @@ class DPMLM(DocumentMechanism):
     def reader(self) -> tuple[Any, int] | None:
         return self.language_model.tokenizer, self.tokens
 
-    @cached_property
-    def clipping(self) -> LogitInterval:
-        if isinstance(self.interval, LogitInterval):
-            return self.interval
-        if self.interval is not None:
-            return LogitInterval.parse(self.interval)
+    def usual_interval(self) -> LogitInterval:
         return calibrate_logits(self.language_model)
 
     def prepare(self) -> None:
         assert self.clipping is not None
-
-    @property
-    def epsilon_token(self) -> float:
-        return self.epsilon / self.tokens
 
     @property
     def outcomes(self) -> int:
@@ -134,10 +114,6 @@ class DPMLM(DocumentMechanism):
         scores = self.language_model.fill(working, position, self.tokens, beside)
         ended = np.array([position >= len(ids) for ids in documents]) if self.length == "hidden" else None
         return uniform_weights(scores, self.clipping, self.epsilon_token, ended)
-
-    def checks(self) -> tuple[Check, ...]:
-        promised, tokens = self.promise(), self.tokens
-        return (TokenLaw(promised.epsilon / tokens, self.law, self.language_model.support, promised.slack / tokens),)
 
     def law(self, text: str, released: Sequence[int] = ()) -> Floats:
         """Exact probabilities of what comes after these released tokens: the support, then (hidden length) "nothing".

@@ -69,8 +69,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.checks import Check, TokenLaw
-from tacit.documents.base import DocumentMechanism, check_count
+from tacit.documents.base import check_count
 from tacit.documents.language_models import (
     SMOLLM2,
     CausalModel,
@@ -91,9 +90,10 @@ from tacit.documents.paraphrase_loss import (
     token_loss,
     uniform_weights,
 )
+from tacit.documents.token_draws import TokenDraws
 from tacit.errors import BadParameterError, TacitWarning
 from tacit.guarantee import NOTE, Guarantee, Notion
-from tacit.needs import MODELS, Ability, needs_of_language_model
+from tacit.needs import needs_of_language_model
 from tacit.noise.choice import (
     draw_rows,
     probabilities,
@@ -128,14 +128,8 @@ USEFUL = 15.0
 """From here on, a model writes nearly what it would write without privacy."""
 
 
-# The law of one token -----------------------------------------------------------------------------------------------
-
-
-# The mechanism ------------------------------------------------------------------------------------------------------
-
-
 @dataclass(kw_only=True, eq=False)
-class Paraphrase(DocumentMechanism):
+class Paraphrase(TokenDraws):
     """A public language model writes the document anew; each token is drawn privately.
 
     The output reads like text at every epsilon. How much of the document is in it depends on the budget of one token,
@@ -172,15 +166,11 @@ class Paraphrase(DocumentMechanism):
     title: ClassVar[str] = "Private paraphrase"
     paper: ClassVar[str] = "Mattern et al. 2022; Utpala et al. 2023"
     model_needed: ClassVar[str] = "language model (SmolLM2, by pip)"
-    notion: ClassVar[str] = Notion.PURE.value
-    block_characters: ClassVar[int] = 20_000
-    abilities: ClassVar[tuple[Ability, ...]] = (MODELS,)
     epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(360.0, 24.0, 720.0)
     """1 to 30 for each token: below 5, such a text says nothing of its document."""
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_count("tokens", self.tokens)
         check_count("input_tokens", self.input_tokens)
         if not isinstance(self.shortest, int) or isinstance(self.shortest, bool) or self.shortest < 0:
             raise BadParameterError(
@@ -188,8 +178,6 @@ class Paraphrase(DocumentMechanism):
                 "shortest must be a whole number of at least 0, not {shortest}",
                 shortest=self.shortest,
             )
-        if isinstance(self.interval, str):
-            LogitInterval.parse(self.interval)
 
     # Public data --------------------------------------------------------------------------------------------
 
@@ -209,13 +197,7 @@ class Paraphrase(DocumentMechanism):
         self.language_model.check_lengths(frame, self.input_tokens, self.tokens)
         return frame
 
-    @cached_property
-    def clipping(self) -> LogitInterval:
-        """The interval of base "uniform"."""
-        if isinstance(self.interval, LogitInterval):
-            return self.interval
-        if self.interval is not None:
-            return LogitInterval.parse(self.interval)
+    def usual_interval(self) -> LogitInterval:
         known = KNOWN_INTERVALS.get((self.language_model.name, self.prompt)) if not self.chat else None
         return known or calibrate_logits(self.language_model, prompt=self.prompt)
 
@@ -266,10 +248,6 @@ class Paraphrase(DocumentMechanism):
         crossing = (math.log(len(self.language_model.support)) - 0.6) * 4.0 / 3.0
         return self.epsilon_token < crossing
 
-    @property
-    def epsilon_token(self) -> float:
-        return self.epsilon / self.tokens
-
     # The private step ---------------------------------------------------------------------------------------
 
     def weights(self, scores: Floats, reference: Floats | None) -> Integers:
@@ -277,10 +255,6 @@ class Paraphrase(DocumentMechanism):
         if reference is None:
             return uniform_weights(scores, self.clipping, self.epsilon_token)
         return tilted_weights(scores, reference, self.temperature, self.epsilon_token)
-
-    def checks(self) -> tuple[Check, ...]:
-        promised, tokens = self.promise(), self.tokens
-        return (TokenLaw(promised.epsilon / tokens, self.law, self.language_model.support, promised.slack / tokens),)
 
     def law(self, text: str, released: Sequence[int] = ()) -> Floats:
         """Exact probabilities of the next token after these released tokens, one for each token of the support."""
