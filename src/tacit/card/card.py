@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tacit.card.content import Content, content, guarantee_rows
@@ -115,6 +116,11 @@ class Card:
                 error=type(error).__name__,
                 reason=str(error),
             ) from error
+
+    @classmethod
+    def of_file(cls, path: Path) -> Card:
+        """The card in a JSON file."""
+        return cls.from_json(path.read_text(encoding="utf-8"))
 
     # People ---------------------------------------------------------------------------------------------------
 

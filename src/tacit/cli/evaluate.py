@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from tacit.cli import evaluate_corpus
-from tacit.cli.bars import Bars
 from tacit.cli.generated import SectionedCommand, command_for
 from tacit.cli.reports import ReportOptions
 from tacit.jobs.evaluate import EvaluateConfig, run
@@ -47,10 +46,7 @@ class EvaluateCommand(SectionedCommand):
 
 
 def evaluate(config: EvaluateConfig, shown: ReportOptions) -> None:
-    shown.check_files()
-    with Bars(shown=not shown.quiet) as bars:
-        report = run(config, bars.show)
-    shown.deliver(report)
+    shown.show_job(lambda progress: run(config, progress))
 
 
 command = command_for("evaluate", [EvaluateConfig, ReportOptions], evaluate, help=HELP, kind=EvaluateCommand)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
 from tacit.cli.reports import ReportOptions
 from tacit.jobs.evaluate_corpus import CorpusConfig, run
@@ -22,10 +21,7 @@ Example: tacit evaluate corpus tickets.csv synthetic.csv -l intent --test others
 
 
 def corpus(config: CorpusConfig, shown: ReportOptions) -> None:
-    shown.check_files()
-    with Bars(shown=not shown.quiet) as bars:
-        report = run(config, bars.show, figures=shown.html is not None)
-    shown.deliver(report)
+    shown.show_job(lambda progress: run(config, progress, figures=shown.html is not None))
 
 
 command = command_for("corpus", [CorpusConfig, ReportOptions], corpus, help=HELP)

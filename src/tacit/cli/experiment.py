@@ -34,8 +34,9 @@ from tacit.experiments.verdicts import summary as verdicts_in_words
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import DryRun, Folder, Force, Output
 from tacit.needs import EXPERIMENTS, Ability
+from tacit.places import refuse_existing
 from tacit.report import Report, Section
-from tacit.report.parts import put, refuse_existing
+from tacit.report.parts import put
 
 
 class RunShown(Quiet):

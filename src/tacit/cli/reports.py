@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import click
 from pydantic import Field
 
+from tacit.cli.bars import Bars
 from tacit.cli.rendering import show_report
 from tacit.cli.terminal import output_console
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import AsJson, Force, Quiet
 from tacit.needs import PLOTS, Ability
+from tacit.places import refuse_existing
+from tacit.progress import WorkProgress
 from tacit.report import Light, Report
-from tacit.report.parts import REFUTED_EXIT_CODE, refuse_existing
+from tacit.report.parts import REFUTED_EXIT_CODE
 
 FailOn = Literal["bad", "warn"]
 FAILING: dict[FailOn, frozenset[Light]] = {
@@ -59,6 +63,13 @@ class ReportOptions(Config):
                 "a report for machines ends in .json: name it {better}",
                 better=self.json_file.with_suffix(".json").name,
             )
+
+    def show_job(self, job: Callable[[WorkProgress], Report]) -> None:
+        """Do a job under progress bars and deliver its report; for files that cannot be written nothing is begun."""
+        self.check_files()
+        with Bars(shown=not self.quiet) as bars:
+            report = job(bars.show)
+        self.deliver(report)
 
     def deliver(self, report: Report) -> None:
         deliver(report, self.html, self.json_file, as_json=self.as_json, force=self.force)

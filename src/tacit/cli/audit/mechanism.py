@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
 from tacit.cli.reports import AuditReportOptions
 from tacit.jobs.audit.mechanism import MechanismAuditConfig, run
@@ -18,10 +17,7 @@ Example: tacit audit mechanism santext --epsilon 2 --html audit.html
 
 
 def mechanism(config: MechanismAuditConfig, shown: AuditReportOptions) -> None:
-    shown.check_files()
-    with Bars(shown=not shown.quiet) as bars:
-        report = run(config, bars.show, figures=shown.html is not None)
-    shown.deliver(report)
+    shown.show_job(lambda progress: run(config, progress, figures=shown.html is not None))
 
 
 command = command_for("mechanism", [MechanismAuditConfig, AuditReportOptions], mechanism, help=HELP)

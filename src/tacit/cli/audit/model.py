@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
 from tacit.cli.reports import AuditReportOptions
 from tacit.jobs.audit.model import ModelAuditConfig, run
@@ -17,10 +16,7 @@ Example: tacit audit model model/ --members train.csv --non-members held-out.csv
 
 
 def model(config: ModelAuditConfig, shown: AuditReportOptions) -> None:
-    shown.check_files()
-    with Bars(shown=not shown.quiet) as bars:
-        report = run(config, bars.show, figures=shown.html is not None)
-    shown.deliver(report)
+    shown.show_job(lambda progress: run(config, progress, figures=shown.html is not None))
 
 
 command = command_for("model", [ModelAuditConfig, AuditReportOptions], model, help=HELP)

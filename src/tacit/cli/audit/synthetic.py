@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
 from tacit.cli.reports import AuditReportOptions
 from tacit.jobs.audit.synthetic import SyntheticAuditConfig, run
@@ -23,10 +22,7 @@ Example: tacit audit synthetic tickets.csv synthetic-sketch.tacit -l intent --pl
 
 
 def synthetic(config: SyntheticAuditConfig, shown: AuditReportOptions) -> None:
-    shown.check_files()
-    with Bars(shown=not shown.quiet) as bars:
-        report = run(config, bars.show)
-    shown.deliver(report)
+    shown.show_job(lambda progress: run(config, progress))
 
 
 command = command_for("synthetic", [SyntheticAuditConfig, AuditReportOptions], synthetic, help=HELP)

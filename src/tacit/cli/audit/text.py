@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
 from tacit.cli.reports import AuditReportOptions
 from tacit.jobs.audit.text import TextAuditConfig, run
@@ -17,10 +16,7 @@ Example: tacit audit text reviews.csv private.csv --column text --author-column 
 
 
 def text(config: TextAuditConfig, shown: AuditReportOptions) -> None:
-    shown.check_files()
-    with Bars(shown=not shown.quiet) as bars:
-        report = run(config, bars.show, figures=shown.html is not None)
-    shown.deliver(report)
+    shown.show_job(lambda progress: run(config, progress, figures=shown.html is not None))
 
 
 command = command_for("text", [TextAuditConfig, AuditReportOptions], text, help=HELP)
