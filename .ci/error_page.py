@@ -20,7 +20,7 @@ PACKAGE: Final = ROOT / "src" / "tacit"
 PAGE: Final = ROOT / "docs" / "errors.md"
 
 AREAS: Final = (
-    ("Files, columns and texts", ("text", "labels", "atomic")),
+    ("Files, columns and texts", ("text", "labels", "atomic", "places")),
     ("Options and configurations", ("jobs", "cli", "parameters", "plugins", "catalog", "mechanism", "integrations")),
     ("Libraries that are not installed", ("needs", "errors")),
     ("Guarantees and cards", ("guarantee", "card", "lineage")),

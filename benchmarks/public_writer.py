@@ -16,8 +16,8 @@ import torch
 import transformers
 from tokenizers import ByteLevelBPETokenizer
 
-from tacit.documents.codebook_default import tatoeba
 from tacit.noise.source import public_generator
+from tacit.text.sentence_packages import tatoeba
 from tacit.training.origin import Origin
 from tacit.training.plan import TrainingPlan
 from tacit.training.run import TrainingRun, TrainingSettings

@@ -15,9 +15,11 @@ whoever shows it says them in the words of its reader: as a flag on a terminal, 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import math
 import numbers
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Protocol, Self
 
@@ -187,6 +189,16 @@ def place_of(error: BaseException) -> str:
 def install_line(*extras: str) -> str:
     """The command that installs Tacit with these extras."""
     return f"pip install '{DISTRIBUTION}[{','.join(dict.fromkeys(extras))}]'"
+
+
+def package_folder(package: str, what: str, install: str) -> Path:
+    """The folder of an installed package, which is not imported; `what` comes in it and `install` gets it."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtraError(
+            "package-not-installed", "{what} in a package that is not installed: {install}", what=what, install=install
+        )
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

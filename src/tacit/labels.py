@@ -64,6 +64,16 @@ class LabelRelease:
         return Card(self.guarantee)
 
 
+def check_labels(labels: Sequence[str]) -> None:
+    """Refuse what is no public list of labels."""
+    if isinstance(labels, str) or len(set(labels)) != len(labels) or len(labels) < 2:
+        raise BadParameterError(
+            "too-few-labels",
+            "the labels must be at least two different ones: list all labels that exist, once, as in "
+            "{option.labels[a,b,c]}",
+        )
+
+
 @dataclass(frozen=True)
 class LabelRule:
     """labels: all that exist, from public knowledge; epsilon: of one label; column: where a file has them.
@@ -80,13 +90,8 @@ class LabelRule:
     def __post_init__(self) -> None:
         if self.epsilon is not None:
             check_epsilon(self.epsilon)
+        check_labels(self.labels)
         object.__setattr__(self, "_places", {label: place for place, label in enumerate(self.labels)})
-        if len(self._places) != len(self.labels) or len(self.labels) < 2:
-            raise BadParameterError(
-                "too-few-labels",
-                "the labels must be at least two different ones: list all labels that exist, once, as in "
-                "{option.labels[a,b,c]}",
-            )
 
     @property
     def joint(self) -> bool:

@@ -94,7 +94,7 @@ def described(promise: Guarantee) -> str:
 
 def read_card(path: Path) -> Card:
     try:
-        return Card.from_json(path.read_text(encoding="utf-8"))
+        return Card.of_file(path)
     except (TacitError, ValueError, KeyError, TypeError) as error:
         raise BadInputError(
             "not-a-card", "{path} is not a privacy card: {reason}", path=path, reason=str(error)

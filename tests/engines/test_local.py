@@ -22,8 +22,9 @@ import pytest
 from tacit.card import Card
 from tacit.engines import local, outputs, release
 from tacit.engines.blocks import Block, content_digest, cut_blocks, fingerprint
-from tacit.engines.job import AlreadyCompleteError, RewriteJob, RewriteProgress
+from tacit.engines.job import RewriteJob, RewriteProgress
 from tacit.engines.local import rewrite_file
+from tacit.engines.output_errors import AlreadyCompleteError
 from tacit.engines.processes import THREAD_VARIABLES
 from tacit.engines.resume import resume_path
 from tacit.engines.workers import WorkerDiedError

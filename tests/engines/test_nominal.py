@@ -140,11 +140,11 @@ def tokenizer_of(words):
 def test_c5_a_model_knows_words_that_are_one_piece_and_reads_so_many():
     tokenizer = tokenizer_of(["the", "film", "was", "f"])
     texts = ["the film was the film", "the filma", "the zzz", "the " * 9]
-    result = read_by_pieces(tokenizer, 4, texts)
-    assert (result.words, result.unknown) == (18, 2)
-    assert (result.documents, result.cut, result.limit) == (4, 1, 4)
-    assert "1 of 4 texts are more than 2 times as long as the 4 pieces" in result.warnings()[0]
-    assert Reading().plus(result) == result
+    reading = read_by_pieces(tokenizer, 4, texts)
+    assert (reading.words, reading.unknown) == (18, 2)
+    assert (reading.documents, reading.cut, reading.limit) == (4, 1, 4)
+    assert "1 of 4 texts are more than 2 times as long as the 4 pieces" in reading.warnings()[0]
+    assert Reading().plus(reading) == reading
     assert read_by_pieces(tokenizer, 4, []).warnings() == []
     # A text of a hundred thousand words costs no more than what is looked at of it.
     assert read_by_pieces(tokenizer, 4, ["the " * 100_000]).words == 40 * 2 * 4 // 4

@@ -31,8 +31,9 @@ from tacit.engines.cluster.rewrite import check_cluster_output, rewrite_dataset
 from tacit.engines.cluster.session import Cluster, cluster
 from tacit.engines.cluster.staging import Staging, staging_url
 from tacit.engines.cluster.storage import Folder, local_path
-from tacit.engines.job import AlreadyCompleteError, RewriteJob
+from tacit.engines.job import RewriteJob
 from tacit.engines.local import rewrite_file
+from tacit.engines.output_errors import AlreadyCompleteError
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError, MissingExtraError, StoppedError, TacitError
 from tacit.labels import LabelRule
@@ -197,12 +198,12 @@ def test_parts_hold_every_row_once_in_order(tmp_path: Path, lengths: list[int], 
     source.write_text("".join("y" * length + "\n" for length in lengths))
     data = find_data_set(str(source))
     plan = planned(RewriteJob(mechanism=NoiseShown(), input=str(source), output=str(tmp_path / "out")), data)
-    result = list(parts.cut_parts(replace(plan, characters=characters), 3, data.files[0], None))
-    assert [len(text) for part in result for block in part.blocks for text in block.texts] == lengths
-    assert [part.number for part in result] == list(range(len(result)))
-    indices = [block.index for part in result for block in part.blocks]
+    cut = list(parts.cut_parts(replace(plan, characters=characters), 3, data.files[0], None))
+    assert [len(text) for part in cut for block in part.blocks for text in block.texts] == lengths
+    assert [part.number for part in cut] == list(range(len(cut)))
+    indices = [block.index for part in cut for block in part.blocks]
     assert indices == [(3 << 32) + place for place in range(len(indices))]
-    assert sum(part.bytes_read for part in result) == source.stat().st_size
+    assert sum(part.bytes_read for part in cut) == source.stat().st_size
 
 
 def test_large_data_sets_have_larger_parts_up_to_a_limit() -> None:

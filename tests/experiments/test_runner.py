@@ -174,6 +174,7 @@ def test_everything_is_on_the_disk_before_the_marker_and_the_marker_before_the_k
 
     monkeypatch.setitem(kinds(), "data", replace(kinds()["data"], run=run, score=lambda _folder: {}))
     monkeypatch.setattr(execution, "sync", note("sync", execution.sync))
+    monkeypatch.setattr(execution, "sync_folder", note("sync", execution.sync_folder))
     monkeypatch.setattr(execution, "write_json", note("write", execution.write_json))
     monkeypatch.setattr(execution, "destroy_key", note("destroy", execution.destroy_key))
     data = plan_of(value, tmp_path).named("rows")[0]

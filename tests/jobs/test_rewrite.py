@@ -15,7 +15,7 @@ from tacit.cli.main import run as run_command
 from tacit.cli.naming import TERMINAL
 from tacit.errors import BadInputError, BadParameterError, NominalError, TacitError, TacitWarning
 from tacit.jobs.config import read_mapping
-from tacit.jobs.registry import JOBS, config_class, config_from, config_of_file
+from tacit.jobs.registry import JOBS, config_class, config_from
 from tacit.jobs.registry import run as run_job
 from tacit.jobs.rewrite import RewriteConfig
 from tests.conftest import small_table
@@ -71,12 +71,12 @@ def columns_of(data: Any) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("name", ["rows", "columns", "frame", "table", "data set"])
 def test_data_come_back_as_what_they_were_with_the_texts_of_a_file(name: str, options: Options, tmp_path: Path) -> None:
     data = containers()[name]
-    result = tacit.rewrite(data, columns="text", keep="stars", seed=5, **options)
-    assert type(result.data) is type(data)
-    released = columns_of(result.data)
+    release = tacit.rewrite(data, columns="text", keep="stars", seed=5, **options)
+    assert type(release.data) is type(data)
+    released = columns_of(release.data)
     assert list(released) == ["text", "stars"], "what is not named is dropped"
     assert released["stars"] == [row["stars"] for row in ROWS]
-    assert result.texts == released["text"]
+    assert release.texts == released["text"]
     file = tmp_path / "in.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     output = tmp_path / "out.jsonl"
@@ -97,18 +97,18 @@ def test_types_of_kept_columns_stay_and_an_index_does_not(options: Options) -> N
 
 def test_texts_in_texts_out(options: Options) -> None:
     pandas = pytest.importorskip("pandas")
-    result = tacit.rewrite(TEXTS, **options)
-    assert isinstance(result.data, list)
-    assert result.data == result.texts
+    release = tacit.rewrite(TEXTS, **options)
+    assert isinstance(release.data, list)
+    assert release.data == release.texts
     assert tacit.rewrite(iter(TEXTS), **options).facts.rows == 8
     series = tacit.rewrite(pandas.Series(TEXTS, name="note"), **options).data
     assert (len(series), series.name) == (8, "note")
-    assert "8 rows, 24 tokens -> in memory" in str(result)
-    assert "odds" in str(result)
-    assert result.facts.digest == ""
-    assert result.card.facts is not None
+    assert "8 rows, 24 tokens -> in memory" in str(release)
+    assert "odds" in str(release)
+    assert release.facts.digest == ""
+    assert release.card.facts is not None
     assert (
-        result.card.facts.command
+        release.card.facts.command
         == f"tacit.rewrite(mechanism='santext', epsilon=2.0, vectors='{Path(options['vectors']).name}')"
     )
 
@@ -116,16 +116,16 @@ def test_texts_in_texts_out(options: Options) -> None:
 def test_a_file_in_and_nothing_named_out_is_rows_in_memory(options: Options, tmp_path: Path) -> None:
     file = tmp_path / "in.csv"
     file.write_text("text,stars\nw1 w2,3\n")
-    result = tacit.rewrite(file, keep=["stars"], **options)
-    assert [set(row) for row in result.data] == [{"text", "stars"}]
+    release = tacit.rewrite(file, keep=["stars"], **options)
+    assert [set(row) for row in release.data] == [{"text", "stars"}]
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
 def test_memory_into_a_file_has_its_card_beside_it(options: Options, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
-    result = tacit.rewrite(ROWS, columns="text", keep="stars", output=output, **options)
-    assert result.data is None
-    assert result.card == Card.from_json(Path(f"{output}.card.json").read_text())
+    release = tacit.rewrite(ROWS, columns="text", keep="stars", output=output, **options)
+    assert release.data is None
+    assert release.card == Card.from_json(Path(f"{output}.card.json").read_text())
     with pytest.raises(TacitError) as raised:
         tacit.rewrite(ROWS, columns="text", output=output, **options)
     assert raised.value.code == "output-exists"
@@ -133,11 +133,11 @@ def test_memory_into_a_file_has_its_card_beside_it(options: Options, tmp_path: P
 
 
 def test_labels_are_drawn_from_the_public_list_with_its_types(options: Options) -> None:
-    result = tacit.rewrite(
+    release = tacit.rewrite(
         ROWS, columns="text", randomize="stars", label_epsilon=1.0, labels=["0", "1", "2"], **options
     )
-    assert {type(row["stars"]) for row in result.data} == {int}
-    assert result.facts.randomized_columns == ("stars",)
+    assert {type(row["stars"]) for row in release.data} == {int}
+    assert release.facts.randomized_columns == ("stars",)
 
 
 def test_what_memory_cannot_do_is_said(options: Options) -> None:
@@ -165,8 +165,8 @@ def test_the_ledger_is_opened_after_the_output_is_checked(
         tacit.rewrite(TEXTS, **more)
     assert not ledger.exists()
     with pytest.warns(TacitWarning, match="NEW LEDGER"):
-        result = tacit.rewrite(TEXTS, force=True, **more)
-    assert result.spent is not None
+        release = tacit.rewrite(TEXTS, force=True, **more)
+    assert release.spent is not None
     with open_ledger(ledger) as opened:
         assert len(opened.releases(dataset="mail")) == 1
 
@@ -228,11 +228,11 @@ def test_every_registered_job_has_its_configuration_and_its_function() -> None:
 def test_a_configuration_runs_again_from_a_file(options: Options, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in TEXTS))
     output = tmp_path / "out.txt"
-    result = tacit.rewrite(tmp_path / "in.txt", seed=3, output=output, **options)
+    release = tacit.rewrite(tmp_path / "in.txt", seed=3, output=output, **options)
     released = output.read_bytes()
     output.unlink()
-    (tmp_path / "again.toml").write_text(result.config.to_toml())
-    assert config_of_file(tmp_path / "again.toml") == result.config
+    (tmp_path / "again.toml").write_text(release.config.to_toml())
+    assert config_from(read_mapping(tmp_path / "again.toml")) == release.config
     assert run_command(["run", str(tmp_path / "again.toml"), "-q"]) == 0
     assert output.read_bytes() == released
     values = {**read_mapping(tmp_path / "again.toml"), "force": True}

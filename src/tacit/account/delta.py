@@ -15,12 +15,12 @@ from tacit.noise.parameters import proper_delta
 
 def leak_probability(delta: float, records: int) -> float:
     """1 - (1 - delta)**records: the chance that the worst mechanism with this delta publishes somebody."""
-    return -math.expm1(_count(records) * math.log1p(-proper_delta(delta)))
+    return -math.expm1(check_records(records) * math.log1p(-proper_delta(delta)))
 
 
 def check_delta(delta: float, records: int) -> float:
     """Refuse a delta of 1 / records or more."""
-    if proper_delta(delta) * _count(records) >= 1:
+    if proper_delta(delta) * check_records(records) >= 1:
         raise BadParameterError(
             "delta-too-large",
             "delta {delta:g} is not below one over the {records:,} records, so publishing a random record in full "
@@ -58,7 +58,8 @@ def check_trials(trials: int) -> int:
     return trials
 
 
-def _count(records: int) -> int:
+def check_records(records: int) -> int:
+    """The number of records; none are refused."""
     if records < 1:
         raise BadParameterError(
             "impossible-count", "the number of records must be at least 1, not {records}", records=records

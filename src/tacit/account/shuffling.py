@@ -43,6 +43,7 @@ from typing import Final
 
 import numpy as np
 
+from tacit.account.delta import check_records
 from tacit.arrays import Floats
 from tacit.errors import BadParameterError
 from tacit.noise.parameters import positive, proper_delta
@@ -140,10 +141,7 @@ def _epsilon(law: _Hiding, rows: int, delta: float, local: float) -> float:
 
 
 def _delta(law: _Hiding, rows: int, epsilon: float) -> float:
-    if rows < 1:
-        raise BadParameterError(
-            "impossible-count", "the number of records must be at least 1, not {records}", records=rows
-        )
+    check_records(rows)
     from scipy.stats import binom
 
     starts = _group_starts(rows - 1, law.blanket)

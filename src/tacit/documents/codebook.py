@@ -56,7 +56,7 @@ from tacit.checks import Check, TextLaw
 from tacit.documents.apart import check_batches
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.codebook_build import remainder
-from tacit.documents.codebook_joint import check_labels, draw_pairs, label_and_text, named_records, of_record, pair_law
+from tacit.documents.codebook_joint import draw_pairs, label_and_text, named_records, of_record, pair_law
 from tacit.documents.codebook_language import LanguageDecoder
 from tacit.documents.codebook_public import (
     BUNDLED,
@@ -72,6 +72,7 @@ from tacit.documents.staircase import draw_cells, nearest_cells, staircase_share
 from tacit.encoders import ENCODERS, Encoder, encoder_needs, encoder_provenance, is_batch_independent, load_encoder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Notion, Provenance
+from tacit.labels import check_labels
 from tacit.lineage import lineage_of
 from tacit.mechanism import Rewritten
 from tacit.needs import Ability, needs_of_language_model

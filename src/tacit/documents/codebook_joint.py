@@ -34,20 +34,9 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.documents.staircase import staircase_law, staircase_shares
-from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Unit
 from tacit.labels import GIVEN
 from tacit.noise.source import Source
-
-
-def check_labels(labels: Sequence[str]) -> None:
-    """Refuse what is no public list of labels."""
-    if isinstance(labels, str) or len(set(labels)) != len(labels) or len(labels) < 2:
-        raise BadParameterError(
-            "too-few-labels",
-            "the labels must be at least two different ones: list all labels that exist, once, as in "
-            "{option.labels[a,b,c]}",
-        )
 
 
 def draw_pairs(

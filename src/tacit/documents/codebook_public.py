@@ -54,6 +54,7 @@ from tacit.arrays import Floats, Floats32, Ids32
 from tacit.atomic import draft_folder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance, check_epsilon
+from tacit.places import refuse_taken_folder
 
 Codes = NDArray[np.int8]
 
@@ -264,10 +265,7 @@ class PublicCodebook:
     def save(self, folder: str | Path) -> None:
         """Write the codebook as a folder, whole or not at all."""
         target = Path(folder)
-        if target.exists():
-            raise BadInputError(
-                "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=target
-            )
+        refuse_taken_folder(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         with draft_folder(target) as draft:
             self._write(draft)

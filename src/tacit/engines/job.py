@@ -16,9 +16,10 @@ from tacit.engines.blocks import (
     rows_to_rewrite,
 )
 from tacit.engines.charging import Charging, LedgerPlace
+from tacit.engines.output_errors import complete_error, exists_error, output_is_input_error, unfinished_error
 from tacit.engines.resume import Configuration, ResumeFile, is_left_over, resume_path
 from tacit.engines.users import UserRule
-from tacit.errors import BadInputError, BadParameterError, TacitError
+from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Unit
 from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism
@@ -39,16 +40,11 @@ from tacit.text.files import (
 )
 from tacit.text.files.formats import format_of
 from tacit.text.files.memory import is_in_memory
+from tacit.text.files.partial import no_such_folder
 from tacit.version import __version__
 
 CARD_KINDS: Final = ("json", "md", "html")
 USUAL_CARDS: Final = ("json", "md")
-
-
-class AlreadyCompleteError(TacitError):
-    """There is nothing to resume: the output is finished."""
-
-    exit_code = 0
 
 
 class DeltaTooLargeError(BadParameterError):
@@ -256,39 +252,18 @@ def check_output(job: RewriteJob) -> None:
     if output.is_dir():
         raise OutputError("is-a-folder", "'{path}' is a folder: give the name of a file in it", path=output)
     if not output.parent.is_dir():
-        raise OutputError("no-such-folder", "the folder '{folder}' does not exist: make it first", folder=output.parent)
+        raise no_such_folder(output.parent)
     source = job.input_path
     if source is not None and output.exists() and Path(source).exists() and output.samefile(source):
-        raise OutputError("output-is-input", "the output is the input itself: choose another name with {option.output}")
+        raise output_is_input_error()
     unfinished = is_unfinished(output)
     if job.resume and output.exists() and not unfinished:
         erase(resume_path(output))
-        raise AlreadyCompleteError(
-            "already-complete", "'{output}' is already complete: there is nothing to resume", output=output
-        )
+        raise complete_error(output)
     if unfinished and not job.resume and not job.force:
         raise unfinished_error(partial_path(output))
     if output.exists() and not job.force and not (job.resume and _may_overwrite(output)):
         raise exists_error(output)
-
-
-def unfinished_error(partial: Path | str) -> OutputError:
-    """The error for a run that was stopped."""
-    return OutputError(
-        "unfinished-run",
-        "an unfinished run is in '{path}': add {option.resume} to go on with it, or {option.force} to throw it away "
-        "and start over",
-        path=partial,
-    )
-
-
-def exists_error(output: Path | str) -> OutputError:
-    """The error for an output that exists."""
-    return OutputError(
-        "output-exists",
-        "'{path}' exists: add {option.force} to overwrite it, or choose another name with {option.output}",
-        path=output,
-    )
 
 
 def card_kind(path: Path | str) -> str:
@@ -307,9 +282,7 @@ def _check_card_file(job: RewriteJob) -> None:
         return
     card_kind(job.card_file)
     if not Path(job.card_file).parent.is_dir():
-        raise OutputError(
-            "no-such-folder", "the folder '{folder}' does not exist: make it first", folder=Path(job.card_file).parent
-        )
+        raise no_such_folder(Path(job.card_file).parent)
 
 
 def check_input(job: RewriteJob) -> None:

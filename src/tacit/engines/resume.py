@@ -62,7 +62,7 @@ class ResumeFile:
         try:
             self._file = create_private(self.path)
         except FileExistsError:
-            raise self._busy() from None
+            raise in_use_error(self.path.stem) from None
         except OSError as error:
             raise storage_error(error, self.path) from error
         self._lock()
@@ -136,12 +136,7 @@ class ResumeFile:
         assert self._file is not None
         if not locked(self._file):
             self.close()
-            raise self._busy()
-
-    def _busy(self) -> OutputError:
-        return OutputError(
-            "output-in-use", "another run is writing '{output}': wait for it, or stop it first", output=self.path.stem
-        )
+            raise in_use_error(self.path.stem)
 
     def _remove_old(self) -> None:
         """Remove the key file of an earlier run; a run of this user that is still at work keeps its own."""
@@ -208,6 +203,11 @@ def differences(before: Mapping[str, object], now: Mapping[str, object]) -> list
         else:
             changes.append(f"{name} was {_shown(old)} and is now {_shown(new)}")
     return changes
+
+
+def in_use_error(name: str) -> OutputError:
+    """The error for an output that another run is writing."""
+    return OutputError("output-in-use", "another run is writing '{output}': wait for it, or stop it first", output=name)
 
 
 def another_run_error(changes: Sequence[str]) -> BadInputError:

@@ -165,9 +165,12 @@ def _work(connection: Connection, assignment: Assignment) -> None:
     except TacitError as error:
         connection.send(portable(error))
     except Exception as error:
-        connection.send(
-            TacitError("worker-failed", "a worker failed: {place}. Please report this", place=place_of(error))
-        )
+        connection.send(worker_error(error))
+
+
+def worker_error(error: Exception) -> TacitError:
+    """The error of a worker that failed without a sentence of its own; it quotes nothing of what was worked on."""
+    return TacitError("worker-failed", "a worker failed: {place}. Please report this", place=place_of(error))
 
 
 def portable(error: TacitError) -> TacitError:

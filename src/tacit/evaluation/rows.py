@@ -212,7 +212,7 @@ def card_beside(path: str) -> Card | None:
     if not place.is_file():
         return None
     try:
-        return Card.from_json(place.read_text(encoding="utf-8"))
+        return Card.of_file(place)
     except (OSError, UnicodeDecodeError, BadInputError):
         raise BadInputError(
             "unreadable-card", "the card {name} cannot be read: write it again, or remove it", name=place.name

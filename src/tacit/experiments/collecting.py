@@ -73,7 +73,7 @@ def _promise(folder: Path) -> str:
 
 def card_in(folder: Path) -> Card:
     """The card of a step that has one."""
-    return Card.from_json((folder / "card.json").read_text(encoding="utf-8"))
+    return Card.of_file(folder / "card.json")
 
 
 def _about_data(step: Step, plan: Plan, cache: Path) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tacit.atomic import sync
+from tacit.atomic import sync, sync_folder
 from tacit.errors import TacitError, place_of
 from tacit.experiments.expansion import Step
 from tacit.experiments.raw import read_json, write_json
@@ -114,12 +114,6 @@ def put_on_disk(folder: Path) -> None:
         sync_folder(Path(place))
     for above in (folder.parent, folder.parent.parent):  # CACHE/KIND and CACHE, which may be new
         sync_folder(above)
-
-
-def sync_folder(folder: Path) -> None:
-    """Names live in folders. Some systems cannot open one, and need not."""
-    with contextlib.suppress(OSError):
-        sync(folder)
 
 
 @contextlib.contextmanager

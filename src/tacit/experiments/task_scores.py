@@ -35,7 +35,7 @@ def score(folder: Path) -> dict[str, float]:
         if split:
             numbers |= tag_scores([t.split() for t in truth], [p.split() for p in said])
     if (folder / "card.json").is_file():
-        card = Card.from_json((folder / "card.json").read_text(encoding="utf-8"))
+        card = Card.of_file(folder / "card.json")
         if card.guarantee.is_private:
             numbers |= {"epsilon of the card": card.guarantee.epsilon, "delta of the card": card.guarantee.delta}
     return numbers

@@ -22,6 +22,7 @@ import numpy as np
 from tacit.account.delta import automatic_delta, check_delta
 from tacit.errors import BadInputError
 from tacit.guarantee import Adjacency, Guarantee, Unit, VoidReason
+from tacit.jobs.sketch_input import check_distinct_labels
 from tacit.jobs.sketched_rows import SketchedRows
 from tacit.matching.labels import ListedLabels, label_name
 from tacit.mechanism import TEST_SEED_REASON
@@ -75,13 +76,7 @@ def held_labels(config: SketchedRows) -> HeldLabels:
             names = [label_name(value) for value in values[: len(columns)]]
             held = [f"{column}{_BETWEEN}{name}" for column, name in zip(columns, names, strict=True) if name]
             different.update(held)
-            if len(different) > MOST_DIFFERENT:
-                raise BadInputError(
-                    "labels-look-like-texts",
-                    "the column '{column}' has more than {most:,} different values: is it a label?",
-                    column=columns[0],
-                    most=MOST_DIFFERENT,
-                )
+            check_distinct_labels(columns[0], len(different), MOST_DIFFERENT)
             if config.user_column is None:
                 records.append(held)
             else:

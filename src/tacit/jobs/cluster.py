@@ -25,7 +25,7 @@ from tacit.documents.codebook_build import public_form
 from tacit.documents.encoder import SentenceEncoder
 from tacit.encoders import ENCODERS, Encoder, load_encoder
 from tacit.engines.cluster.crew import handed_out, streamed
-from tacit.engines.cluster.dataset import SourceFile, find_data_set, opened
+from tacit.engines.cluster.dataset import SourceFile, find_data_set, opened, unreadable_error
 from tacit.engines.cluster.session import Cluster
 from tacit.errors import BadInputError, MissingExtraError, TacitError
 from tacit.evaluation.rows import TextRows, read_rows
@@ -128,9 +128,7 @@ def _rows_of(file: SourceFile, columns: tuple[str, ...], label_column: str | Non
     try:
         yield read_rows(file.url, columns, label_column, format)
     except TacitError as error:
-        raise BadInputError(
-            "unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error)
-        ) from None
+        raise unreadable_error(file, error) from None
 
 
 def joined(name: str, parts: Sequence[TextRows]) -> TextRows:
@@ -211,9 +209,7 @@ def _texts_of(
                 yield texts, table.bytes_read() - before
                 before = table.bytes_read()
     except TacitError as error:
-        raise BadInputError(
-            "unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error)
-        ) from None
+        raise unreadable_error(file, error) from None
 
 
 def _with_vectors(

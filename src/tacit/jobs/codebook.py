@@ -14,7 +14,7 @@ from tacit.documents.codebook_build import SIZES, build_codebook
 from tacit.documents.codebook_public import PublicCodebook
 from tacit.documents.staircase import staircase_shares
 from tacit.encoders import encoder_needs, load_encoder
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadParameterError
 from tacit.guarantee import Provenance
 from tacit.jobs.cluster import encoded_texts
 from tacit.jobs.config import Group, Option, Varied
@@ -32,6 +32,7 @@ from tacit.jobs.running import EngineOptions
 from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import CommaSeparated
 from tacit.needs import CLUSTERING, Ability
+from tacit.places import refuse_taken_folder
 from tacit.progress import StepProgress
 from tacit.text.files import choose_columns, open_table, text_value
 
@@ -76,10 +77,7 @@ class CodebookConfig(EngineOptions):
 
 def run(config: CodebookConfig, progress: StepProgress | None = None) -> tuple[PublicCodebook, int]:
     """The codebook, which is saved in its folder, and of how many texts it was chosen."""
-    if config.output.exists():
-        raise BadInputError(
-            "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=config.output
-        )
+    refuse_taken_folder(config.output)
     name = str(config.public).strip()
     with config.cluster() as cluster:
         vectors = None

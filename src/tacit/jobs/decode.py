@@ -25,8 +25,8 @@ from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Force, LabelColumn, Output, Pools, SampleSeed, SyntheticRowCount
 from tacit.jobs.released_rows import ReleasedRows, card_of_rows, write_rows_with_card
 from tacit.needs import Ability, needs_of_place
+from tacit.places import refuse_existing
 from tacit.progress import WorkProgress
-from tacit.report.parts import refuse_existing
 from tacit.text.digest import file_digest
 from tacit.text.files import cell_string, format_of, open_table
 
@@ -155,7 +155,7 @@ class _ReleaseLaw:
 
         path = config.release_card or Path(f"{config.release}.card.json")
         try:
-            card = Card.from_json(path.read_text(encoding="utf-8"))
+            card = Card.of_file(path)
         except (OSError, UnicodeDecodeError):
             raise BadInputError(
                 "release-without-card",

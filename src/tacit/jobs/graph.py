@@ -23,6 +23,7 @@ from tacit.jobs.training.graphs import (
     learn_labels,
     read_nodes_and_links,
 )
+from tacit.places import refuse_taken_file
 from tacit.text.files import write_columns, write_whole
 from tacit.training.graphs.graph import read_graph
 from tacit.training.graphs.saved import check_folder, load_saved, predict_saved, prediction_guarantee
@@ -115,10 +116,8 @@ def run_predict(config: GraphPredictConfig) -> GraphLabels:
     saved = load_saved(config.model)
     card = None if config.output is None else config.output.with_name(config.output.name + ".card.json")
     for path in (config.output, card):
-        if path is not None and path.exists() and not config.force:
-            raise BadInputError(
-                "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=path
-            )
+        if path is not None:
+            refuse_taken_file(path, force=config.force)
     if saved.needs_links and config.links is None:
         raise BadInputError(
             "links-missing", "this model reads the links of the graph when it predicts: give them after the nodes"

@@ -12,12 +12,13 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Force, Format, License, Output, PublicName, UsualColumn
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.matching.pool import LONGEST, Cleaning, PoolSource, SentencePool, distinct, read_pool, write_pool
 from tacit.needs import Ability
+from tacit.places import refuse_taken_file
 from tacit.progress import StepProgress
 from tacit.text.files import choose_columns, open_table, text_value
 
@@ -72,10 +73,7 @@ class PoolResult:
 
 def run(config: PoolConfig, progress: StepProgress | None = None) -> PoolResult:
     """The pool of some public files, written as one file while they are read."""
-    if config.output.exists() and not config.force:
-        raise BadInputError(
-            "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=config.output
-        )
+    refuse_taken_file(config.output, force=config.force)
     name = str(config.public).strip()
     read = [0]
     cleaning = Cleaning(config.split_sentences, config.fewest_words, config.most_characters)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from tacit.errors import BadInputError
-from tacit.jobs.config import Config, read_mapping
+from tacit.jobs.config import Config
 from tacit.jobs.training.tasks import TASK_NAMES
 from tacit.training.task_registry import TASKS
 
@@ -116,11 +115,6 @@ def config_from(values: Mapping[str, object]) -> Config:
             jobs=", ".join(job_names()),
         )  # fmt: skip
     return config_class(job).from_mapping(values)
-
-
-def config_of_file(path: Path) -> Config:
-    """The configuration in a TOML or JSON file."""
-    return config_from(read_mapping(path))
 
 
 def run(config: Config) -> object:

@@ -29,6 +29,7 @@ from tacit.jobs.sketched_rows import SketchedRows
 from tacit.matching.artifact import save_sketch
 from tacit.matching.sketch import BuiltSketch, Sketch, build_sketch, with_guarantee
 from tacit.matching.sums import PrivateFindings
+from tacit.places import refuse_taken_file
 from tacit.progress import StepProgress
 
 
@@ -63,10 +64,7 @@ class SketchResult:
 
 def run(config: SketchConfig, progress: StepProgress | None = None) -> SketchResult:
     """The sketch of private rows, saved with its card. Every call spends its budget anew."""
-    if config.output.exists() and not config.force:
-        raise BadInputError(
-            "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=config.output
-        )
+    refuse_taken_file(config.output, force=config.force)
     return _released(config, config.output, progress)
 
 

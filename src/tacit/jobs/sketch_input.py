@@ -62,6 +62,17 @@ def _labels_of_file(path: Path) -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if line.strip())
 
 
+def check_distinct_labels(column: str, values: int, most: int) -> None:
+    """Refuse a column of labels with more different values than labels can have."""
+    if values > most:
+        raise BadInputError(
+            "labels-look-like-texts",
+            "the column '{column}' has more than {most:,} different values: is it a label?",
+            column=column,
+            most=most,
+        )
+
+
 def _declared_labels(config: SketchedRows, column: str) -> tuple[str, ...]:
     """All labels that occur in a column, which the user has declared public."""
     names: set[str] = set()
@@ -70,13 +81,7 @@ def _declared_labels(config: SketchedRows, column: str) -> tuple[str, ...]:
         table.select([column])
         for _, values in table.rows():
             names.add(label_name(values[0]))
-            if len(names) > MOST_DECLARED:
-                raise BadInputError(
-                    "labels-look-like-texts",
-                    "the column '{column}' has more than {most:,} different values: is it a label?",
-                    column=column,
-                    most=MOST_DECLARED,
-                )
+            check_distinct_labels(column, len(names), MOST_DECLARED)
     return tuple(sorted(names - {""}))
 
 

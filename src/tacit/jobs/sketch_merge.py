@@ -11,12 +11,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Force, Output
 from tacit.matching.artifact import read_sketch, save_sketch
 from tacit.matching.merging import merge_sketches
 from tacit.matching.sketch import Sketch
+from tacit.places import refuse_taken_file
 
 
 class SketchMergeConfig(Config):
@@ -40,10 +40,7 @@ class SketchMergeConfig(Config):
 
 def run(config: SketchMergeConfig) -> Sketch:
     """The merged sketch, saved with its card."""
-    if config.output.exists() and not config.force:
-        raise BadInputError(
-            "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=config.output
-        )
+    refuse_taken_file(config.output, force=config.force)
     merged = merge_sketches([read_sketch(path) for path in config.sketches], disjoint=config.disjoint)
     return save_sketch(merged, config.output, force=config.force)
 

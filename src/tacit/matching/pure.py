@@ -31,8 +31,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tacit.arrays import Integers, Integers32
-from tacit.errors import BadInputError, BadParameterError
-from tacit.matching.blocks import Block, EncoderBlock
+from tacit.errors import BadParameterError
+from tacit.matching.blocks import Block, EncoderBlock, other_version
 from tacit.matching.features import L1, FeatureMap, TextFeatures, weighted_map
 from tacit.matching.whole_numbers import GRID
 from tacit.noise.source import public_generator
@@ -83,11 +83,7 @@ class PureMap(FeatureMap):
         vectors = super().features(texts, alone=alone).dense
         matrix = public_directions(blocks_digest(self.blocks), vectors.shape[1], self.directions)
         if matrix_digest(matrix) != self.matrix:
-            raise BadInputError(
-                "other-features",
-                "{what} is not the one that this sketch was made with: use the same version",
-                what="the table of public directions",
-            )
+            raise other_version("the table of public directions")
         empty = np.zeros(0, dtype=np.int64)
         return TextFeatures(projected(vectors, matrix, self.kept, self.feature_steps), empty, empty, empty, 0)
 

@@ -16,6 +16,7 @@ from typing import SupportsFloat
 from tacit.atomic import write_file
 from tacit.errors import BadInputError
 from tacit.notebook import framed
+from tacit.places import refuse_existing
 from tacit.rounding import rounded_down, rounded_up
 from tacit.version import __version__
 
@@ -242,18 +243,6 @@ class Report:
 def put(path: Path, text: str, *, private: bool = False) -> None:
     """Write a file, whole or not at all; what is private can be read by its owner only, from its first byte on."""
     write_file(path, text.encode(), private=private)
-
-
-def refuse_existing(path: Path, *, force: bool) -> None:
-    """Say so before hours of work, not after."""
-    if path.is_dir():
-        raise BadInputError("is-a-folder", "{path} is a folder: give a file name for the report", path=path)
-    if path.exists() and not force:
-        raise BadInputError(
-            "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=path
-        )
-    if not path.parent.is_dir():
-        raise BadInputError("no-such-folder", "the folder {path} does not exist: create it first", path=path.parent)
 
 
 class AtMost(float):

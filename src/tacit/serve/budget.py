@@ -46,7 +46,7 @@ from tacit.serve.examples import is_public
 from tacit.serve.keys import NO_OPTIONS, KeyBudget, KeyOptions, Keys
 from tacit.serve.metrics import Metrics
 from tacit.serve.pool import Prepared
-from tacit.serve.settings import ServicePlace, ServiceSettings, make_private_folder
+from tacit.serve.settings import ServicePlace
 
 log = logging.getLogger("tacit.serve")
 
@@ -307,13 +307,6 @@ def commands_of(ledger: Ledger, key: str | None) -> list[str]:
 
 
 # For the command ----------------------------------------------------------------------------------------------------
-
-
-def set_key_limit(settings: ServiceSettings, name: str, epsilon: float, delta: float) -> None:
-    """The budget of a key, as a limit of the ledger."""
-    make_private_folder(settings.state)
-    with open_bound(settings.ledger_place, Keys(settings.state)) as ledger:
-        ledger.set_limit("key", epsilon=epsilon, delta=delta, name=name)
 
 
 def add_key(

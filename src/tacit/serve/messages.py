@@ -17,7 +17,7 @@ from tacit.jobs.rewrite import RewriteConfig
 from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.synthesize_config import MatchingConfig
 from tacit.serve.errors import RequestError, ServiceError
-from tacit.serve.reading import MOST_VALUES, READ_AT_ONCE, read_object, unknown_field
+from tacit.serve.reading import MOST_VALUES, READ_AT_ONCE, bad_field, read_object, unknown_field
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 PlainName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -213,7 +213,7 @@ def complaint(error: ValidationError, kind: type[Message]) -> RequestError:
         reason = "leave out control characters, such as line breaks"
     else:
         reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
-    return RequestError("bad-field", "the field '{field}' is not right: {reason}", field=field, reason=reason)
+    return bad_field(field, reason)
 
 
 def is_unicode(text: str) -> bool:

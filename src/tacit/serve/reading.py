@@ -52,6 +52,11 @@ def _no_object() -> ServiceError:
     return ServiceError(400, RequestError("body-not-an-object", "the body must be one JSON object"), "bad_json")
 
 
+def bad_field(field: object, reason: str) -> RequestError:
+    """The error for a field of a request whose value does not fit."""
+    return RequestError("bad-field", "the field '{field}' is not right: {reason}", field=field, reason=reason)
+
+
 def unknown_field(known: Collection[str]) -> RequestError:
     """A field that a message of these fields does not have; its name could be the client's text and is not quoted."""
     return RequestError(
@@ -127,15 +132,7 @@ class _LargeBody:
 
     def _value(self, name: str) -> object:
         if self._ahead() in ("[", "{"):
-            raise ServiceError(
-                422,
-                RequestError(
-                    "bad-field",
-                    "the field '{field}' is not right: {reason}",
-                    field=name,
-                    reason="it holds a list or an object where a value belongs",
-                ),
-            )
+            raise ServiceError(422, bad_field(name, "it holds a list or an object where a value belongs"))
         value: object
         value, self._place = _DECODER.raw_decode(self._text, self._place)
         return value

@@ -23,9 +23,10 @@ from tacit.account.ledger import BudgetExceededError, LedgerError, Reservation, 
 from tacit.catalog import shortened
 from tacit.engines.blocks import Block, cut_blocks, weight
 from tacit.engines.charging import subjects_of
-from tacit.engines.job import CARD_KINDS, AlreadyCompleteError, RewriteJob, RewriteProgress, check_users, is_unfinished
+from tacit.engines.job import CARD_KINDS, RewriteJob, RewriteProgress, check_users, is_unfinished
 from tacit.engines.local import rewrite_file
 from tacit.engines.nominal import refuse_nominal_file
+from tacit.engines.output_errors import AlreadyCompleteError
 from tacit.errors import BadInputError, TacitError
 from tacit.guarantee import Guarantee
 from tacit.jobs.rewrite import rewrite_job

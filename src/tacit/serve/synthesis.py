@@ -14,7 +14,6 @@ Everything after the sketch (corpus, report, view) is post-processing, and may b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -177,8 +176,3 @@ def corpus_view(view: ReleaseView) -> CorpusView:
 
 def _figure(figure: Figure) -> FigureFacts:
     return FigureFacts(svg=figure.svg, description=figure.description)
-
-
-def read_view(path: Path) -> CorpusView:
-    """The view that a job has written."""
-    return CorpusView.model_validate(json.loads(path.read_bytes()))

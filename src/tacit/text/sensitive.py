@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,17 +101,22 @@ def pattern_detector(texts: Sequence[str]) -> Flags:
     return flags
 
 
-def spacy_detector(model: str = "en_core_web_sm") -> Detector:
-    """Named entities of a spaCy pipeline (a package name or a folder)."""
+def spacy_pipeline(name: str) -> Any:
+    """A spaCy pipeline that finds named entities, by the name of its package or its folder."""
     spacy = require("spacy", extra="detect", purpose="finding named entities")
     try:
-        pipeline = spacy.load(model)
+        return spacy.load(name)
     except OSError as error:
         raise BadParameterError(
             "no-such-pipeline",
             "spaCy has no pipeline '{pipeline}': give a folder, or install it (python -m spacy download {pipeline})",
-            pipeline=model,
+            pipeline=name,
         ) from error
+
+
+def spacy_detector(model: str = "en_core_web_sm") -> Detector:
+    """Named entities of a spaCy pipeline (a package name or a folder)."""
+    pipeline = spacy_pipeline(model)
 
     def detect(texts: Sequence[str]) -> Flags:
         return [_flag_strings(text, [entity.text for entity in doc.ents])

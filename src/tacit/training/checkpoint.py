@@ -62,7 +62,7 @@ def check_run_folder(folder: Path, *, resume: bool) -> None:
 
 def read_guarantee(folder: Path) -> Guarantee:
     """The guarantee on the card of a finished run."""
-    return Card.from_json((folder / CARD).read_text(encoding="utf-8")).guarantee
+    return Card.of_file(folder / CARD).guarantee
 
 
 class Checkpoint(TypedDict):

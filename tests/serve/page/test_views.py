@@ -233,13 +233,12 @@ def test_a_service_that_is_away_at_the_start_is_found_later(open_page: Opener) -
 @pytest.fixture(scope="module")
 def locked(service: Service, reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str]]:
     """A service with one key, which has a budget."""
-    from tacit.serve.budget import set_key_limit
-    from tacit.serve.keys import Keys
+    from tacit.serve.budget import add_key
+    from tacit.serve.keys import KeyBudget, KeyOptions
     from tacit.serve.settings import ServiceSettings
 
     settings = ServiceSettings(state=tmp_path_factory.mktemp("locked"), reports=reports)
-    set_key_limit(settings, "tester", 500.0, 0.0)
-    key = Keys(settings.state).add("tester", 10_000)
+    key, _ = add_key(settings, "tester", 10_000, KeyBudget(500.0, 0.0), KeyOptions())
     running = Service(settings).start()
     yield running, key
     running.stop()

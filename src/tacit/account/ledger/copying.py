@@ -24,9 +24,7 @@ def copy_ledger(source: Database, key: LedgerKey, place: str | os.PathLike[str])
     target = open_database(place)
     try:
         if target.exists():
-            raise LedgerError(
-                "place-taken", "{target} is there already: give a place where nothing is", target=target.name
-            )
+            raise _place_taken(target)
         if isinstance(target, Sqlite):
             return _into_file(source, key, target.path)
         return _copied(source, key, target)
@@ -50,14 +48,16 @@ def _into_file(source: Database, key: LedgerKey, path: Path) -> Verification:
     return verification
 
 
+def _place_taken(target: Database) -> LedgerError:
+    return LedgerError("place-taken", "{target} is there already: give a place where nothing is", target=target.name)
+
+
 def _copied(source: Database, key: LedgerKey, target: Database) -> Verification:
     with source.reading(), target.speaking():
         head = source.first_row("SELECT position, seal FROM chain ORDER BY position DESC LIMIT 1")
         with target.writing():
             if target.version() is not None:
-                raise LedgerError(
-                    "place-taken", "{target} is there already: give a place where nothing is", target=target.name
-                )
+                raise _place_taken(target)
             target.make_tables()
             target.run("DELETE FROM meta")
             for table in TABLE_NAMES:

@@ -38,8 +38,9 @@ from tacit.auditing.binomial import at_most
 from tacit.auditing.models.one_run import Observations, check_confidence
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import Source
+from tacit.places import refuse_existing
 from tacit.report import Finding, Light, Section, Table
-from tacit.report.parts import put, refuse_existing
+from tacit.report.parts import put
 
 Losses = Callable[[Sequence[str]], Floats]
 

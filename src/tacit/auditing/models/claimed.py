@@ -37,7 +37,7 @@ def claim_on_card(model: object) -> ModelClaim | None:
     path = Path(model) / CARD if isinstance(model, str | Path) else None
     if path is None or not path.is_file():
         return None
-    guarantee = Card.from_json(path.read_text(encoding="utf-8")).guarantee
+    guarantee = Card.of_file(path).guarantee
     if guarantee.notion is Notion.NONE:
         return None
     if guarantee.notion not in (Notion.PURE, Notion.APPROXIMATE) or guarantee.adjacency not in TESTABLE:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.auditing.models.one_run import Observations
+from tacit.auditing.models.one_run import Observations, check_coins
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import Source
 
@@ -73,6 +73,5 @@ def observe_steps(
             )
         total += values
     scores = total[places]
-    if not coins.any() or coins.all():
-        raise BadInputError("canaries-on-one-side", "all coins fell on the same side: audit with more canaries")
+    check_coins(coins)
     return Observations(scores[coins], scores[~coins])

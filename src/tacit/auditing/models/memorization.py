@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.auditing.models.overlap import Corpus, edits_to_part
+from tacit.auditing.models.scores.losses import check_paired
 from tacit.errors import BadInputError, require
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress
@@ -173,13 +174,7 @@ def downstream_f1(outputs: Sequence[str], originals: Sequence[str], labels: Sequ
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import f1_score
 
-    if len(labels) != len(originals):
-        raise BadInputError(
-            "wrong-number-of-labels",
-            "there are {texts:,} texts and {labels:,} labels: each text needs one",
-            texts=len(originals),
-            labels=len(labels),
-        )
+    check_paired(originals, labels)
     order = public_generator(seed).permutation(len(originals))
     train, test = order[: 2 * len(order) // 3], order[2 * len(order) // 3 :]
     if len({labels[i] for i in train}) < 2:

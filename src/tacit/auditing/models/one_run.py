@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Mask
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency
 from tacit.noise.source import public_generator
@@ -104,6 +104,12 @@ def epsilon_lower_bound(
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low
+
+
+def check_coins(coins: Mask) -> None:
+    """Refuse coins that all fell on one side."""
+    if not coins.any() or coins.all():
+        raise BadInputError("canaries-on-one-side", "all coins fell on the same side: audit with more canaries")
 
 
 def check_confidence(confidence: float) -> float:

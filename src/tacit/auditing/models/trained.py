@@ -14,6 +14,7 @@ from tacit.auditing.models.scores import (
     ClassifierScorer,
     TextLosses,
 )
+from tacit.auditing.models.scores.losses import finite_losses
 from tacit.errors import BadInputError
 from tacit.progress import StepProgress
 from tacit.training.origin import SETTINGS
@@ -65,11 +66,7 @@ class TrainedScorer(ClassifierScorer):
             total[batch] = self._of([encoded[i] for i in batch], None if labels is None else [labels[i] for i in batch])
             if progress:
                 progress(start + len(batch), len(texts))
-        if not np.isfinite(total).all():
-            raise BadInputError(
-                "not-finite", "{name} gives losses that are no numbers: its weights are damaged", name=self.name
-            )
-        return TextLosses(total, np.ones(len(texts), dtype=np.int64), cut)
+        return TextLosses(finite_losses(total, self.name), np.ones(len(texts), dtype=np.int64), cut)
 
     def _of(self, encoded: list[Encoded], labels: list[str] | None) -> Floats:
         from tacit.training.tasks.base import model_inputs

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.arrays import Floats, Mask
-from tacit.auditing.models.one_run import Observations, OneRunAudit, audit_observations
+from tacit.auditing.models.one_run import Observations, OneRunAudit, audit_observations, check_coins
 from tacit.auditing.synthetic.process import MatchingRelease
 from tacit.auditing.synthetic.rows import AuditedRows, sample_of
-from tacit.errors import BadInputError
 from tacit.matching.labels import Topics
 from tacit.matching.sums import exact_sums
 from tacit.matching.whole_numbers import GRID
@@ -44,8 +43,7 @@ def coin_audit(
     texts = [sentences[place] for place in public_generator(0).permutation(len(sentences))[:canaries].tolist()]
     planted = _planted(texts, release)
     coins: Mask = new_source(None if seed is None else seed + 1).generator.random(len(texts)) < 0.5
-    if not coins.any() or coins.all():
-        raise BadInputError("canaries-on-one-side", "all coins fell on the same side: audit with more canaries")
+    check_coins(coins)
     base = sample_of(rows, BASE_ROWS, 0)
     released = release.sketch(base.with_rows(planted.at(np.flatnonzero(coins).tolist())), seed)
     known = exact_sums(base.source(), release.rule, release.feature_map, by_user=release.by_user).totals

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.stats import norm
 
 from tacit.arrays import Floats, Integers
+from tacit.auditing.models.one_run import check_confidence
 from tacit.auditing.synthetic.bounds import Separation, most_accurate, separation
 from tacit.auditing.synthetic.process import MatchingRelease, release_of
 from tacit.auditing.synthetic.rows import AuditedRows, sample_of
@@ -155,10 +156,8 @@ def membership_attack(
     return ShadowAttack(tuple(attacks), release.epsilon, release.delta, release.shift, confidence)
 
 
-def check_audit(rows: AuditedRows, releases: int, confidence: float) -> None:
-    """Errors before any work."""
-    if len(rows) < 2:
-        raise BadInputError("too-few-rows", "an audit needs at least 2 private rows")
+def check_releases(releases: int) -> None:
+    """Refuse too few shadow releases."""
     if releases < FEWEST_RELEASES:
         raise BadParameterError(
             "too-few-releases",
@@ -166,12 +165,14 @@ def check_audit(rows: AuditedRows, releases: int, confidence: float) -> None:
             given=releases,
             fewest=FEWEST_RELEASES,
         )
-    if not 0.5 <= confidence < 1:
-        raise BadParameterError(
-            "impossible-confidence",
-            "a confidence lies between 0.5 and 1, such as 0.95, not {confidence:g}",
-            confidence=confidence,
-        )
+
+
+def check_audit(rows: AuditedRows, releases: int, confidence: float) -> None:
+    """Errors before any work."""
+    if len(rows) < 2:
+        raise BadInputError("too-few-rows", "an audit needs at least 2 private rows")
+    check_releases(releases)
+    check_confidence(confidence)
 
 
 class ShadowSketches:

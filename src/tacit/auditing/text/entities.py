@@ -26,9 +26,9 @@ from tacit.auditing.text import scale
 from tacit.auditing.text.authorship import cut
 from tacit.auditing.text.pairs import Spans, TextPairs
 from tacit.auditing.text.scale import Success
-from tacit.errors import BadParameterError, require
 from tacit.noise.source import public_generator
 from tacit.report import Section, Table
+from tacit.text.sensitive import spacy_pipeline
 from tacit.text.tokens import is_punctuation, split
 
 WORST = 20
@@ -99,15 +99,7 @@ def from_patterns(texts: Sequence[str]) -> list[Entity]:
 
 def from_spacy(texts: Sequence[str], pipeline: str = SPACY_PIPELINE) -> list[Entity]:
     """Named entities of a spaCy pipeline (a package name or a folder)."""
-    spacy = require("spacy", extra="detect", purpose="finding named entities")
-    try:
-        loaded = spacy.load(pipeline)
-    except OSError as error:
-        raise BadParameterError(
-            "no-such-pipeline",
-            "spaCy has no pipeline '{pipeline}': give a folder, or install it (python -m spacy download {pipeline})",
-            pipeline=pipeline,
-        ) from error
+    loaded = spacy_pipeline(pipeline)
     return _entities(
         (row, entity.label_, entity.text) for row, doc in enumerate(loaded.pipe(texts)) for entity in doc.ents
     )

@@ -47,7 +47,7 @@ def card_beside(private: object) -> Card | None:
     if not path.is_file():
         return None
     try:
-        return Card.from_json(path.read_text(encoding="utf-8"))
+        return Card.of_file(path)
     except (OSError, UnicodeDecodeError) as error:
         raise BadInputError(
             "unreadable-card",

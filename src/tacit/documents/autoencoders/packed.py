@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tacit.errors import BadInputError
+from tacit.documents.autoencoders.weights import damaged_error
 
 PACKED: Final = "model.zip"
 LARGE: Final = ("model.safetensors", "tokenizer.json")
@@ -65,12 +65,7 @@ def _unpack(folder: Path, target: Path) -> None:
                 else:
                     (target / name).write_bytes(archive.read(name))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise BadInputError(
-            "damaged-model",
-            "{file} is missing or damaged in '{folder}': copy the whole folder again",
-            file=PACKED,
-            folder=folder.name,
-        ) from error
+        raise damaged_error(folder / PACKED) from error
 
 
 if __name__ == "__main__":

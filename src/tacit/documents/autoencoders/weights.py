@@ -40,16 +40,21 @@ def _save(tensors: dict[str, Tensor], path: Path) -> None:
     library.save_file(tensors, str(path))
 
 
+def damaged_error(path: Path) -> BadInputError:
+    """The error for a file of a model that cannot be read."""
+    return BadInputError(
+        "damaged-model",
+        "{file} is missing or damaged in '{folder}': copy the whole folder again",
+        file=path.name,
+        folder=path.parent.name,
+    )
+
+
 def load_tensors(path: Path) -> dict[str, Tensor]:
     library = require("safetensors.torch", extra="documents", purpose="loading a model")
     try:
         tensors: dict[str, Tensor] = library.load_file(str(path))
     except Exception as error:  # the library has its own class, and OSError
-        raise BadInputError(
-            "damaged-model",
-            "{file} is missing or damaged in '{folder}': copy the whole folder again",
-            file=path.name,
-            folder=path.parent.name,
-        ) from error
+        raise damaged_error(path) from error
     scales = {name: tensors.pop(name + SCALE) for name in list(tensors) if name + SCALE in tensors}
     return {name: value.float() * scales[name] if name in scales else value for name, value in tensors.items()}

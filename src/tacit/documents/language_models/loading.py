@@ -121,11 +121,16 @@ def _check_folder(path: Path) -> None:
             "the folder {folder} has no weights (model.safetensors or pytorch_model.bin): download them into it",
             folder=path.name,
         )
-    if not [p for n in ("tokenizer*", "vocab*", "spiece*", "sentencepiece*") for p in path.glob(n)]:
+    check_tokenizer_files(path)
+
+
+def check_tokenizer_files(folder: Path) -> None:
+    """Refuse a folder of a model without its tokenizer."""
+    if not [p for n in ("tokenizer*", "vocab*", "spiece*", "sentencepiece*") for p in folder.glob(n)]:
         raise BadInputError(
             "no-tokenizer",
             "the folder {folder} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model",
-            folder=path.name,
+            folder=folder.name,
         )
 
 

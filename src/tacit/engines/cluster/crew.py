@@ -19,8 +19,8 @@ from typing import Final, Generic, Protocol, TypedDict, TypeVar, cast, overload
 
 from tacit.engines.cluster.dataset import SourceFile
 from tacit.engines.cluster.session import Cluster, streaming
-from tacit.engines.workers import portable
-from tacit.errors import TacitError, place_of
+from tacit.engines.workers import portable, worker_error
+from tacit.errors import TacitError
 
 MOST_RETRIES: Final = 3
 WORKERS_PER_READER: Final = 4
@@ -66,7 +66,7 @@ def _done(place: int, work: Callable[..., Result], *arguments: object) -> WorkOu
         sentence = "a worker ran out of memory: use fewer {option.workers}, or machines with more memory"
         return WorkOutcome(place, error=TacitError("out-of-memory", sentence))
     except Exception as error:
-        failure = TacitError("worker-failed", "a worker failed: {place}. Please report this", place=place_of(error))
+        failure = worker_error(error)
         failure.exit_code = 1
         return WorkOutcome(place, error=failure)
 

@@ -161,9 +161,12 @@ def _header_of(file: SourceFile, format: FileFormat, selection: ColumnSelection)
         with opened(file, format) as table:
             return _header(table, selection)
     except TacitError as error:
-        raise BadInputError(
-            "unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error)
-        ) from None
+        raise unreadable_error(file, error) from None
+
+
+def unreadable_error(file: SourceFile, error: TacitError) -> BadInputError:
+    """An error about one file of a data set, with its name."""
+    return BadInputError("unreadable-file-of-data-set", "{file}: {reason}", file=file.name, reason=str(error))
 
 
 def _header(table: TableReader, selection: ColumnSelection) -> Header:

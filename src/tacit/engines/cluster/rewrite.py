@@ -30,16 +30,14 @@ from tacit.engines.cluster.session import starting
 from tacit.engines.cluster.staging import LedgerEntry, Staging, staging_url
 from tacit.engines.cluster.storage import Folder, local_path
 from tacit.engines.job import (
-    AlreadyCompleteError,
     RewriteJob,
     check_output_name,
     check_users,
     describe,
-    exists_error,
-    unfinished_error,
 )
 from tacit.engines.local import OnLedger, OnProgress, OnPromise, opened_ledger, spent_by
 from tacit.engines.nominal import refuse_nominal_dataset
+from tacit.engines.output_errors import complete_error, exists_error, output_is_input_error, unfinished_error
 from tacit.engines.release import PublishedRelease, release_card, write_cards
 from tacit.engines.shuffling import shuffle_needs_local_engine
 from tacit.errors import BadInputError, BadParameterError
@@ -53,6 +51,7 @@ from tacit.text.files import (
     encoder_for,
     suffix_format,
 )
+from tacit.text.files.partial import no_such_folder
 
 FILES_SHOWN: Final = "how many files there are, and how many rows each of them has"
 
@@ -141,9 +140,7 @@ def check_cluster_output(job: RewriteJob) -> str:
         staging.discard()
     unfinished = staging.exists()
     if job.resume and output.exists() and not unfinished:
-        raise AlreadyCompleteError(
-            "already-complete", "'{output}' is already complete: there is nothing to resume", output=job.file_output
-        )
+        raise complete_error(job.file_output)
     if unfinished and not job.resume and not job.force:
         raise unfinished_error(staging.folder.url)
     if output.exists() and not job.force and not (job.resume and unfinished and _may_overwrite(staging)):
@@ -155,14 +152,10 @@ def _check_place(source_name: str, output_name: str, output: Folder) -> None:
     source = local_path(source_name)
     if output.path is None or source is None:
         if output.url == source_name.rstrip("/"):
-            raise OutputError(
-                "output-is-input", "the output is the input itself: choose another name with {option.output}"
-            )
+            raise output_is_input_error()
         return
     if not output.path.parent.is_dir():
-        raise OutputError(
-            "no-such-folder", "the folder '{folder}' does not exist: make it first", folder=output.path.parent
-        )
+        raise no_such_folder(output.path.parent)
     if output.path == source or output.path in source.parents or source in output.path.parents:
         raise OutputError(
             "output-in-input", "input and output lie in each other: choose another name with {option.output}"

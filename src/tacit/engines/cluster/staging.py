@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from typing import BinaryIO, Final
 
 from tacit.engines.cluster.storage import Folder, scratch
-from tacit.engines.resume import Configuration, Finished, another_run_error, differences, locked
+from tacit.engines.resume import Configuration, Finished, another_run_error, differences, in_use_error, locked
 from tacit.errors import BadInputError
 from tacit.noise.kept_key import check_private_folder, open_private
 from tacit.text.digest import file_digest, folder_digest
@@ -128,11 +128,7 @@ class Staging:
         file = open_private(self.folder.path / JOB)
         if not locked(file):
             file.close()
-            raise OutputError(
-                "output-in-use",
-                "another run is writing '{output}': wait for it, or stop it first",
-                output=self.folder.path.stem,
-            )
+            raise in_use_error(self.folder.path.stem)
         self._lock = file
 
     def close(self) -> None:

@@ -80,19 +80,9 @@ def fluency(
 
 
 def _by_model(name: str, sides: Sequence[Sequence[str]], progress: StepProgress | None) -> tuple[float, float, float]:
-    from tacit.documents.language_models import CausalModel, load_generator
-    from tacit.errors import BadParameterError
-    from tacit.evaluation.similarity.fluency import surprise
+    from tacit.evaluation.similarity.fluency import causal_model, surprise
 
-    model = load_generator(name)
-    if not isinstance(model, CausalModel):
-        raise BadParameterError(
-            "wrong-kind-of-model",
-            "perplexity needs a causal language model, and {model} is {kind}",
-            model=model.name,
-            kind=model.kind,
-        )
-    table = surprise([text for side in sides for text in side], model, progress)
+    table = surprise([text for side in sides for text in side], causal_model(name), progress)
     ends = np.cumsum([0, *map(len, sides)])
     first, second, third = (
         math.exp(float(part[:, 0].sum()) / max(1.0, float(part[:, 1].sum())))

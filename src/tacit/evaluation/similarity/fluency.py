@@ -18,6 +18,19 @@ from tacit.progress import StepProgress
 PERPLEXITY_TOKENS = 64
 
 
+def causal_model(model: str | Generator) -> CausalModel:
+    """A causal language model, by name or as it is."""
+    loaded = load_generator(model)
+    if not isinstance(loaded, CausalModel):
+        raise BadParameterError(
+            "wrong-kind-of-model",
+            "perplexity needs a causal language model, and {model} is {kind}",
+            model=loaded.name,
+            kind=loaded.kind,
+        )
+    return loaded
+
+
 def surprise(texts: Sequence[str], model: CausalModel, progress: StepProgress | None = None) -> Floats:
     """(texts, 2): the summed surprise (nats) of the first tokens of each text, and how many tokens that is."""
     import torch
@@ -53,18 +66,10 @@ def perplexity(
 ) -> Measure:
     """Perplexity per token of the released texts. Lower is more fluent; it says nothing about what they mean."""
     check_pairs(originals, releases)
-
-    model = load_generator(model)
-    if not isinstance(model, CausalModel):
-        raise BadParameterError(
-            "wrong-kind-of-model",
-            "perplexity needs a causal language model, and {model} is {kind}",
-            model=model.name,
-            kind=model.kind,
-        )
+    judge = causal_model(model)
     rng = public_generator(1)
     salad = [" ".join(rng.permutation(np.array(text.split(), dtype=object)).tolist()) for text in releases]
-    table = surprise([*originals, *releases, *salad], model, progress)
+    table = surprise([*originals, *releases, *salad], judge, progress)
     parts = table[: len(originals)], table[len(originals) : 2 * len(originals)], table[2 * len(originals) :]
 
     def of(rows: Floats) -> float:
@@ -76,6 +81,6 @@ def perplexity(
         interval = Interval(after, math.nan, math.nan, len(releases))
     else:
         interval = bootstrap_interval(lambda at: of(parts[1][at]) if parts[1][at, 1].sum() else after, len(releases))
-    note = f"{model.name}, first {PERPLEXITY_TOKENS} tokens; floor: the released words in random order; lower is better"
+    note = f"{judge.name}, first {PERPLEXITY_TOKENS} tokens; floor: the released words in random order; lower is better"
     per_text = parts[1][:, 0] / np.maximum(parts[1][:, 1], 1)
     return Measure("perplexity", interval, floor, before, len(releases), note, logarithmic=True, per_text=per_text)

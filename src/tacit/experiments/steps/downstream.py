@@ -56,12 +56,7 @@ class Downstream(Parameters):
 
 def run(parameters: Downstream, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     data, texts = inputs["data"], inputs.get("texts")
-    task: Task = read_json(data / "about.json")["task"]
-    if task is None:
-        raise BadInputError(
-            "data-without-task",
-            "the data set names no task: add 'task', such as task = \"classification\"",
-        )
+    task = _named_task(read_json(data / "about.json")["task"])
     train = labeled(task, data, texts if parameters.train_on == "released" else None, parameters.train)
     test = labeled(task, data, texts if parameters.test_on == "released" else None, parameters.test)
     if parameters.unseen == "drop" and task in ("classification", "pairs"):
@@ -214,13 +209,18 @@ def content(parameters: Downstream) -> dict[str, Any]:
     return {**parameters.model_dump(), **code_of_encoder(parameters.encoder)}
 
 
+def _named_task(task: Task | None) -> Task:
+    """The task of a data set, which must name one."""
+    if task is None:
+        raise BadInputError(
+            "data-without-task", "the data set names no task: add 'task', such as task = \"classification\""
+        )
+    return task
+
+
 def fits_data(parameters: Downstream, inputs: Mapping[str, PlannedCell]) -> None:
     data = data_in(inputs)
-    if data.task is None:
-        raise BadInputError(
-            "data-without-task",
-            "the data set names no task: add 'task', such as task = \"classification\"",
-        )
+    _named_task(data.task)
     check_labeled(data)
     named = {"train": (parameters.train, parameters.train_on), "test": (parameters.test, parameters.test_on)}
     for key, (part, seen) in named.items():

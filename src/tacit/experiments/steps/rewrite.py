@@ -209,7 +209,7 @@ def score(folder: Path) -> dict[str, float]:
         numbers |= per_text.times(len(texts)).named(f"words in {part}")
         numbers |= per_text.named(f"words per text in {part}")
     if (folder / "card.json").is_file():
-        card = Card.from_json((folder / "card.json").read_text(encoding="utf-8"))
+        card = Card.of_file(folder / "card.json")
         if card.guarantee.is_private:
             numbers["epsilon of the card"] = card.guarantee.epsilon
             numbers["delta of the card"] = card.guarantee.delta

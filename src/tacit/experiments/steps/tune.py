@@ -48,11 +48,7 @@ class Tune(Parameters):
 def run(parameters: Tune, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     data, texts = inputs["data"], inputs.get("texts")
     name = task_of(data)
-    if name == "tagging":
-        raise BadInputError(
-            "tags-do-not-fit",
-            "a release need not keep the number of words, so tags do not fit: take texts or pairs",
-        )
+    _refuse_tags(name)
     train = _shown(data, texts, parameters.train)
     test = _shown(data, texts if parameters.test_on == "released" else None, parameters.test)
     rows, tested = task_rows(name, train, test, parameters.seed)
@@ -80,7 +76,7 @@ def _promise(texts: Path | None) -> Guarantee | None:
     """That of the released texts; a copy of the originals has none."""
     if texts is None or not (texts / "card.json").is_file():
         return None
-    return Card.from_json((texts / "card.json").read_text(encoding="utf-8")).guarantee
+    return Card.of_file(texts / "card.json").guarantee
 
 
 def check(parameters: Tune, inputs: frozenset[str] = frozenset()) -> None:
@@ -90,13 +86,16 @@ def check(parameters: Tune, inputs: frozenset[str] = frozenset()) -> None:
         check_network(parameters.network)
 
 
+def _refuse_tags(task: str | None) -> None:
+    if task == "tagging":
+        raise BadInputError(
+            "tags-do-not-fit", "a release need not keep the number of words, so tags do not fit: take texts or pairs"
+        )
+
+
 def fits(parameters: Tune, inputs: Mapping[str, PlannedCell]) -> None:
     data = data_in(inputs)
-    if data.task == "tagging":
-        raise BadInputError(
-            "tags-do-not-fit",
-            "a release need not keep the number of words, so tags do not fit: take texts or pairs",
-        )
+    _refuse_tags(data.task)
     check_rows(data, data.task, parameters.train, parameters.test)
     if "texts" in inputs:
         check_released(inputs["texts"], parameters.train, "train")

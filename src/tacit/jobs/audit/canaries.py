@@ -16,7 +16,7 @@ from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import Force, Output, Seed
 from tacit.noise.source import new_source
-from tacit.report.parts import refuse_existing
+from tacit.places import refuse_existing
 
 
 class CanariesConfig(Config):

@@ -7,7 +7,7 @@ report.refuted
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ from tacit.auditing.models.synthetic import compare_with_private, copies_section
 from tacit.auditing.synthetic.artifact import sketch_noise
 from tacit.auditing.synthetic.coins import coin_audit
 from tacit.auditing.synthetic.corpora import corpus_attack
-from tacit.auditing.synthetic.membership import CONFIDENCE, FEWEST_RELEASES, membership_attack
+from tacit.auditing.synthetic.membership import CONFIDENCE, FEWEST_RELEASES, check_releases, membership_attack
 from tacit.auditing.synthetic.planted import with_mistake
 from tacit.auditing.synthetic.process import release_of
 from tacit.auditing.synthetic.report import attack_section, noise_section
@@ -49,7 +49,6 @@ from tacit.text.files import cell_string, choose_columns, open_table, text_value
 Mistake = Literal[
     "means-without-noise", "counts-without-noise", "half-sensitivity", "users-not-bounded", "private-filter"
 ]
-MISTAKES: tuple[Mistake, ...] = get_args(Mistake)
 ATTACKS = 4
 """Attacks that can refute: each gets its share of the false-alarm rate."""
 FEWEST_COINS = 20
@@ -116,13 +115,8 @@ class SyntheticAuditConfig(Config):
 
 def run(config: SyntheticAuditConfig, progress: WorkProgress | None = None) -> Report:
     """The report of all attacks. It reads the private rows and is private."""
-    if 0 < config.corpora < FEWEST_RELEASES:
-        raise BadParameterError(
-            "too-few-releases",
-            "{given} shadow releases show nothing: make at least {fewest}",
-            given=config.corpora,
-            fewest=FEWEST_RELEASES,
-        )
+    if config.corpora:
+        check_releases(config.corpora)
     released = read_sketch(config.sketch)
     release = release_of(released)
     rows = read_audited_rows(config, released)

@@ -154,6 +154,11 @@ def write_together(texts: Mapping[Path, str]) -> None:
         raise storage_error(error, error.filename) from error
 
 
+def no_such_folder(folder: Path) -> OutputError:
+    """The error for an output whose folder is missing."""
+    return OutputError("no-such-folder", "the folder '{folder}' does not exist: make it first", folder=folder)
+
+
 def storage_error(error: OSError, path: Path | str) -> OutputError:
     """A sentence for a disk that refuses."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -161,9 +166,7 @@ def storage_error(error: OSError, path: Path | str) -> OutputError:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return OutputError("not-allowed", "'{path}' may not be written: choose another place", path=path)
     if error.errno == errno.ENOENT:
-        return OutputError(
-            "no-such-folder", "the folder '{folder}' does not exist: make it first", folder=Path(path).parent
-        )
+        return no_such_folder(Path(path).parent)
     return OutputError(
         "cannot-write",
         "'{path}' could not be written ({reason}): check the disk",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tacit.atomic import draft_file
 from tacit.errors import BadInputError, require
+from tacit.places import refuse_taken_file
 from tacit.text.files.arrow import ArrowCell
 from tacit.text.files.encoders import encoder_for
 from tacit.text.files.formats import FileFormat, check_columns, format_of
@@ -57,10 +58,7 @@ def read_columns(
 
 def write_columns(path: Path, columns: dict[str, list[str]], *, force: bool = False, format: str | None = None) -> None:
     """Write columns of strings to a file that is there completely or not at all."""
-    if path.exists() and not force:
-        raise BadInputError(
-            "file-exists", "{path} exists: give another name, or {option.force} to replace it", path=path
-        )
+    refuse_taken_file(path, force=force)
     encoder = encoder_for(format_of(str(path), format), tuple(columns))
     try:
         with draft_file(path) as draft:

@@ -98,7 +98,7 @@ def load_saved(folder: Path) -> SavedModel:
         if (folder / EVIDENCE).exists():
             with np.load(folder / EVIDENCE, allow_pickle=False) as file:
                 evidence = dict(zip(file["names"].tolist(), file["evidence"], strict=True))
-        card = Card.from_json((folder / CARD).read_text(encoding="utf-8"))
+        card = Card.of_file(folder / CARD)
         return SavedModel(
             settings["method"],
             tuple(settings["classes"]),

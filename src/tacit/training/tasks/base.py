@@ -214,6 +214,12 @@ class Task(ABC):
             raise BadInputError("no-rows", "there are no rows to train on")
 
 
+def check_mask(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse a tokenizer that cannot hide a word."""
+    if tokenizer.mask_token_id is None:
+        raise BadInputError("no-mask-token", "this tokenizer has no mask: a masked language model needs one")
+
+
 def _lengthened(record: Encoded, length: int) -> Encoded:
     """The record with its lists repeated, each to about so many pieces; those that are longer stay."""
     return {

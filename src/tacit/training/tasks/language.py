@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tacit.errors import BadInputError
 from tacit.training.gradients import Batch
 from tacit.training.tasks.base import (
     IGNORED,
@@ -18,6 +17,7 @@ from tacit.training.tasks.base import (
     Generates,
     Row,
     Task,
+    check_mask,
     cross_entropy_per_token,
     encode_text,
     model_inputs,
@@ -92,8 +92,7 @@ class MaskedLanguage(Task):
         return encoded
 
     def collate(self, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> Batch:
-        if tokenizer.mask_token_id is None:
-            raise BadInputError("no-mask-token", "this tokenizer has no mask: a masked language model needs one")
+        check_mask(tokenizer)
         return super().collate([self._masked(example, tokenizer) for example in examples], tokenizer)
 
     def _masked(self, example: Encoded, tokenizer: PreTrainedTokenizerBase) -> Encoded:

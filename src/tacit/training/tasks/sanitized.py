@@ -33,7 +33,7 @@ from tacit.noise.source import Source, public_generator
 from tacit.progress import StepProgress
 from tacit.text.tokens import split
 from tacit.training.gradients import Batch
-from tacit.training.tasks.base import IGNORED, Encoded, Row, Task
+from tacit.training.tasks.base import IGNORED, Encoded, Row, Task, check_mask
 from tacit.training.tasks.language import MaskedLanguage
 
 if TYPE_CHECKING:
@@ -146,8 +146,7 @@ class SanitizedMasking(MaskedLanguage):
         return self._pieces[word]
 
     def collate(self, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> Batch:
-        if tokenizer.mask_token_id is None:
-            raise BadInputError("no-mask-token", "this tokenizer has no mask: a masked language model needs one")
+        check_mask(tokenizer)
         # Which words are masked is no secret; torch's state is part of a run.
         generator = public_generator(int(torch.randint(2**62, (1,))))
         made = [e if "targets" in e else self._with_masks(e, tokenizer, generator) for e in examples]

@@ -28,6 +28,7 @@ import numpy as np
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Guarantee
+from tacit.places import refuse_taken_folder
 from tacit.training.origin import VOCABULARY_CARD
 from tacit.training.vocabulary.histogram import WordHistogram
 
@@ -206,10 +207,7 @@ def save_vocabulary(
 ) -> None:
     """Words with noisy counts, the card with the options that made them, and the tokenizer, in a new folder that
     `AutoTokenizer` loads."""
-    if folder.exists():
-        raise BadInputError(
-            "folder-exists", "'{path}' exists already: choose another folder, or remove it first", path=folder
-        )
+    refuse_taken_folder(folder)
     folder.mkdir(parents=True)
     if tokenizer is not None:
         tokenizer.save_pretrained(folder)
@@ -245,7 +243,7 @@ def vocabulary_guarantee(*folders: str | Path | None) -> Guarantee | None:
     for folder in folders:
         path = None if folder is None else Path(folder) / CARD_FILE
         if path is not None and path.is_file():
-            return Card.from_json(path.read_text(encoding="utf-8")).guarantee
+            return Card.of_file(path).guarantee
     return None
 
 

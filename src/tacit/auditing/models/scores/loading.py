@@ -21,6 +21,7 @@ from tacit.auditing.models.scores.networks import (
 from tacit.documents.autoencoders.base import load_autoencoder
 from tacit.documents.autoencoders.built_in import RECORD_FILE, built_in_folder
 from tacit.documents.language_models import CausalModel, MaskedModel, load_language_model
+from tacit.documents.language_models.loading import check_tokenizer_files
 from tacit.errors import BadInputError, BadParameterError, require
 
 ScoredModel = str | Path | Scorer | Callable[[Sequence[str]], ArrayLike]
@@ -82,12 +83,7 @@ def _saved_architecture(folder: Path) -> str:
 def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:
     transformers = require("transformers", extra="documents", purpose="auditing a model")
     torch = require("torch", extra="documents", purpose="auditing a model")
-    if not [p for n in ("tokenizer*", "vocab*", "spiece*", "sentencepiece*") for p in folder.glob(n)]:
-        raise BadInputError(
-            "no-tokenizer",
-            "the folder {folder} has no tokenizer (tokenizer.json or vocabulary files): save it beside the model",
-            folder=folder.name,
-        )
+    check_tokenizer_files(folder)
     from tacit.documents.autoencoders.bart import quiet
     from tacit.training.models import know_our_networks
 

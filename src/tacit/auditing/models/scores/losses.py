@@ -36,6 +36,24 @@ class TextLosses:
         return TextLosses(self.total[places], self.tokens[places])
 
 
+def check_paired(texts: Sequence[str], labels: Sequence[str] | None) -> None:
+    """Refuse labels, where there are any, that are not as many as the texts."""
+    if labels is not None and len(labels) != len(texts):
+        raise BadInputError(
+            "wrong-number-of-labels",
+            "there are {texts:,} texts and {labels:,} labels: each text needs one",
+            texts=len(texts),
+            labels=len(labels),
+        )
+
+
+def finite_losses(losses: Floats, name: str) -> Floats:
+    """Losses of the model of this name; those of damaged weights are refused."""
+    if not np.isfinite(losses).all():
+        raise BadInputError("not-finite", "{name} gives losses that are no numbers: its weights are damaged", name=name)
+    return losses
+
+
 class Scorer(ABC):
     """Texts (with labels or targets, where the model has them) to losses."""
 

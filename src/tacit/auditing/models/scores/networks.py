@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.auditing.models.scores.losses import Scorer, TextLosses
+from tacit.auditing.models.scores.losses import Scorer, TextLosses, check_paired, finite_losses
 from tacit.errors import BadInputError, require
 from tacit.progress import StepProgress
 
@@ -42,17 +42,15 @@ class _ModelScorer(Scorer):
         self.tokenizer = tokenizer
         self.name = name
         self.longest = min(longest, room) if room else longest
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Changes of the model that its kind needs before it scores."""
 
     def losses(
         self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses:
-        if labels is not None and len(labels) != len(texts):
-            raise BadInputError(
-                "wrong-number-of-labels",
-                "there are {texts:,} texts and {labels:,} labels: each text needs one",
-                texts=len(texts),
-                labels=len(labels),
-            )
+        check_paired(texts, labels)
         rows, cut = self._rows(texts)
         marks = self._marks(labels, len(texts))
         total, tokens = np.zeros(len(texts)), np.zeros(len(texts), dtype=np.int64)
@@ -63,11 +61,7 @@ class _ModelScorer(Scorer):
             done += len(places)
             if progress:
                 progress(done, len(texts))
-        if not np.isfinite(total).all():
-            raise BadInputError(
-                "not-finite", "{name} gives losses that are no numbers: its weights are damaged", name=self.name
-            )
-        return TextLosses(total, tokens, cut)
+        return TextLosses(finite_losses(total, self.name), tokens, cut)
 
     def _rows(self, texts: Sequence[str]) -> tuple[list[list[int]], int]:
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
@@ -158,17 +152,9 @@ class ClassifierScorer(_ModelScorer):
 
     kind = "classifier"
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        name: str,
-        room: int | None = None,
-        longest: int = LONGEST,
-    ) -> None:
-        super().__init__(model, tokenizer, name, room, longest)
-        if model.config.pad_token_id is None:
-            model.config.pad_token_id = -1  # decoders look for the last token that is none; here every one counts
+    def _prepare(self) -> None:
+        if self.model.config.pad_token_id is None:
+            self.model.config.pad_token_id = -1  # decoders look for the last token that is none; here every one counts
 
     def _marks(self, labels: Sequence[str] | None, count: int) -> list[list[int]]:
         if labels is None:
