@@ -162,11 +162,11 @@ def test_labels_that_are_numbers_stay_numbers(tmp_path, suffix):
     out = tmp_path / f"out{suffix}"
     rewrite_file(replace(job(path), output=str(out), labels=LabelRule(("0", "1", "2"), 1.0, "stars")))
     if suffix == ".jsonl":
-        results = [json.loads(line)["stars"] for line in out.read_text().splitlines()]
+        stars = [json.loads(line)["stars"] for line in out.read_text().splitlines()]
     else:
-        results = pytest.importorskip("pyarrow.parquet").read_table(out)["stars"].to_pylist()
-    assert set(results) == {0, 1, 2}
-    assert results != [row["stars"] for row in rows]
+        stars = pytest.importorskip("pyarrow.parquet").read_table(out)["stars"].to_pylist()
+    assert set(stars) == {0, 1, 2}
+    assert stars != [row["stars"] for row in rows]
 
 
 def test_the_ledger_is_charged_for_text_and_label(table):

@@ -143,8 +143,8 @@ def rewriting(folder: Path) -> Facts:
     """Releases with a test seed, what their cards promise, and refusals."""
     facts: Facts = []
     for mechanism in ("santext", "santext+", "laplace", "tem", "custext"):
-        result = tacit.rewrite(TEXTS, mechanism, epsilon=2.0, vectors="vectors.txt", seed=3)
-        facts.append((mechanism, list(result.data), promise_facts(result.card.guarantee), result.card.verdict))
+        release = tacit.rewrite(TEXTS, mechanism, epsilon=2.0, vectors="vectors.txt", seed=3)
+        facts.append((mechanism, list(release.data), promise_facts(release.card.guarantee), release.card.verdict))
     mechanism = tacit.build("santext", {"epsilon": 1.0, "vectors": "vectors.txt"})
     whole = mechanism.guarantee(secure=True).for_document(3).over_diameter()
     facts.append((promise_facts(whole), Card(whole).is_nominal))

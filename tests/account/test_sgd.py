@@ -94,7 +94,7 @@ def exact_threshold_delta(epsilon, *, rate, noise, steps, threshold, replaced):
         q = mp.mpf(rate)
         with_record = (1 - q) * none + q * above(1)
         other = (1 - q) * none + q * above(-1) if replaced else none
-        result = mp.mpf(0)
+        largest = mp.mpf(0)
         for p, p0 in ((with_record, other), (other, with_record)):
             total = mp.mpf(0)
             for k in range(steps + 1):
@@ -102,8 +102,8 @@ def exact_threshold_delta(epsilon, *, rate, noise, steps, threshold, replaced):
                 chance = ways * p**k * (1 - p) ** (steps - k)
                 there = ways * p0**k * (1 - p0) ** (steps - k)
                 total += max(mp.mpf(0), chance - mp.exp(mp.mpf(epsilon)) * there)
-            result = max(result, total)
-        return float(result)
+            largest = max(largest, total)
+        return float(largest)
 
 
 @pytest.mark.parametrize("adjacency", [Adjacency.ADD_REMOVE, REPLACE])
@@ -128,8 +128,8 @@ def test_a9_a_small_delta_is_never_accounted_below_the_truth(delta, adjacency):
 @pytest.mark.parametrize("adjacency", [Adjacency.ADD_REMOVE, REPLACE])
 def test_a9_epsilon_never_falls_with_delta_and_agrees_where_both_accountants_hold(adjacency):
     run = {"sampling_rate": 0.02, "noise_multiplier": 2.0, "steps": 500, "adjacency": adjacency}
-    results = [sgd_epsilon(delta=10.0**-digits, **run) for digits in range(5, 31)]
-    assert all(later >= earlier for earlier, later in pairwise(results))
+    epsilons = [sgd_epsilon(delta=10.0**-digits, **run) for digits in range(5, 31)]
+    assert all(later >= earlier for earlier, later in pairwise(epsilons))
     for delta in (1e-5, 1e-8):
         assert sgd_epsilon(delta=delta, **run) <= sgd_epsilon(delta=delta, **run, method="rdp")
 

@@ -24,16 +24,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:an epsilon of:tacit.errors.Tacit
 @pytest.mark.parametrize("epsilon", [5.0, 60.0])
 def test_paraphrase_is_not_accused(base, epsilon):
     mechanism = tiny_paraphrase(epsilon=epsilon, base=base, seed=None)
-    results = exact_tokens(mechanism.checks()[0], ClaimAuditSettings())
-    assert len(results) == 2, "the first token, and one after a released token"
-    assert all(result.verdict is ClaimVerdict.HOLDS for result in results)
-    assert max(result.tightest for result in results) > 0.01 * epsilon / mechanism.tokens, "documents make a difference"
+    checked = exact_tokens(mechanism.checks()[0], ClaimAuditSettings())
+    assert len(checked) == 2, "the first token, and one after a released token"
+    assert all(result.verdict is ClaimVerdict.HOLDS for result in checked)
+    assert max(result.tightest for result in checked) > 0.01 * epsilon / mechanism.tokens, "documents make a difference"
 
 
 @pytest.mark.parametrize("length", ["hidden", "visible"])
 def test_dp_mlm_is_not_accused(length):
-    results = exact_tokens(tiny_mlm(epsilon=30.0, length=length, seed=None).checks()[0], ClaimAuditSettings(words="5"))
-    assert all(result.verdict is ClaimVerdict.HOLDS for result in results)
+    checked = exact_tokens(tiny_mlm(epsilon=30.0, length=length, seed=None).checks()[0], ClaimAuditSettings(words="5"))
+    assert all(result.verdict is ClaimVerdict.HOLDS for result in checked)
 
 
 class Unclipped(Paraphrase):

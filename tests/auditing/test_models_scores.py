@@ -68,8 +68,8 @@ def overfit():
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("scored")
     for kind in ("llama", "gpt2", "t5", "bart", "bert"):
-        result = tiny_models.tiny(kind)
-        tiny_models.saved(root / kind, result.model, result.tokenizer)
+        loaded = tiny_models.tiny(kind)
+        tiny_models.saved(root / kind, loaded.model, loaded.tokenizer)
     torch.manual_seed(4)
     config = transformers.BertConfig(
         vocab_size=len(tiny_models.pieces_tokenizer()), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,

@@ -71,17 +71,17 @@ def test_bounds_of_a_known_law_are_below_it() -> None:
     for _ in range(20):
         with_target = {"score": generator.normal(2.0, 1.0, 3000)}
         without = {"score": generator.normal(0.0, 1.0, 3000)}
-        result = separation(with_target, without, 0.0, 0.001)
-        assert 1.6 < result.shift <= 2.0
-        assert result.accuracy == pytest.approx(norm.cdf(1.0), abs=0.02)
-        assert result.area == pytest.approx(norm.cdf(2 / np.sqrt(2)), abs=0.02)
+        bound = separation(with_target, without, 0.0, 0.001)
+        assert 1.6 < bound.shift <= 2.0
+        assert bound.accuracy == pytest.approx(norm.cdf(1.0), abs=0.02)
+        assert bound.area == pytest.approx(norm.cdf(2 / np.sqrt(2)), abs=0.02)
 
 
 def test_equal_releases_show_nothing() -> None:
     same = {"score": np.zeros(100)}
-    result = separation(same, same, 1e-5, 0.001)
-    assert result.epsilon == result.shift == 0
-    assert result.area == result.accuracy == 0.5
+    bound = separation(same, same, 1e-5, 0.001)
+    assert bound.epsilon == bound.shift == 0
+    assert bound.area == bound.accuracy == 0.5
 
 
 def test_targets_are_not_among_the_other_rows() -> None:

@@ -16,8 +16,8 @@ from tacit.report import Light
 
 def test_patterns():
     text = "Yesterday Dr. Jane Smith met old Peter Hansen in Paris, see www.a.org/x1 or mail j.s@b.com before 10:30."
-    results = {(entity.kind, entity.text) for entity in from_patterns([text])}
-    assert results == {
+    entities = {(entity.kind, entity.text) for entity in from_patterns([text])}
+    assert entities == {
         ("mail address", "j.s@b.com"),
         ("web address", "www.a.org/x1"),
         ("name after a title", "Jane Smith"),
@@ -34,25 +34,25 @@ def test_whole_and_part_and_chance():
         ["said jane smith , ok", "smith jane", "jane smith and jane smith", "nobody"],
     )
     whole, turned, other = (Entity(row, "person", "Jane Smith", ("jane", "smith")) for row in (0, 1, 3))
-    result = survival(pairs, [whole, turned, other], source="test").by_kind["person"]
-    assert result.whole.rate == pytest.approx(1 / 3)
-    assert result.whole.ceiling == 1.0
+    people = survival(pairs, [whole, turned, other], source="test").by_kind["person"]
+    assert people.whole.rate == pytest.approx(1 / 3)
+    assert people.whole.ceiling == 1.0
     # In other rows: 1 of 3 for the first, 2 of 3 for the second and the third.
-    assert result.whole.floor == pytest.approx((1 / 3 + 2 / 3 + 2 / 3) / 3)
-    assert result.part.rate == pytest.approx(2 / 3)
+    assert people.whole.floor == pytest.approx((1 / 3 + 2 / 3 + 2 / 3) / 3)
+    assert people.part.rate == pytest.approx(2 / 3)
 
 
 def test_types_and_private_table():
     pairs = TextPairs(["Ann in Rome", "Bob in Bonn"], ["ann was there", "someone"])
-    result = survival(
+    survived = survival(
         pairs, from_spans([[("PERSON", "Ann"), ("CITY", "Rome")], [("PERSON", "Bob"), ("X", "!!")]]), source="s"
     )
-    assert result.entities == 3  # a span without a word in it is none
-    assert set(result.by_kind) == {"all types", "PERSON", "CITY"}
-    assert result.by_kind["PERSON"].whole.rate == 0.5
-    assert result.by_kind["CITY"].whole.rate == 0.0
-    assert result.worst == [(1, "PERSON", "Ann", "ann was there")]
-    assert [table.private for table in section([result]).tables] == [False, True]
+    assert survived.entities == 3  # a span without a word in it is none
+    assert set(survived.by_kind) == {"all types", "PERSON", "CITY"}
+    assert survived.by_kind["PERSON"].whole.rate == 0.5
+    assert survived.by_kind["CITY"].whole.rate == 0.0
+    assert survived.worst == [(1, "PERSON", "Ann", "ann was there")]
+    assert [table.private for table in section([survived]).tables] == [False, True]
 
 
 def test_both_ends_on_known_spans(data_folder: Path, default_table):

@@ -68,49 +68,49 @@ def test_posterior_is_the_maximum_of_the_full_matrix(name: str, options: dict, m
 def test_both_ends_of_epsilon(name: str, options: dict):
     originals = texts()
     mechanism, pairs = released(name, 1e6, originals, **options)
-    result = invert(pairs, mechanism, zipf())
-    assert result.bayes.rate == result.nearest.rate == 1.0
-    assert section(result).findings[1].light is Light.RED
+    inverted = invert(pairs, mechanism, zipf())
+    assert inverted.bayes.rate == inverted.nearest.rate == 1.0
+    assert section(inverted).findings[1].light is Light.RED
     mechanism, pairs = released(name, 1e-6, originals, **options)
-    result = invert(pairs, mechanism, zipf())
+    inverted = invert(pairs, mechanism, zipf())
     blind = np.mean([token == "w0" for text in originals for token in text.split()])
-    assert result.bayes.rate == result.bayes.floor == blind
-    assert result.leakage == pytest.approx(1.0, abs=1e-4)
-    assert result.nearest.rate < result.bayes.rate
+    assert inverted.bayes.rate == inverted.bayes.floor == blind
+    assert inverted.leakage == pytest.approx(1.0, abs=1e-4)
+    assert inverted.nearest.rate < inverted.bayes.rate
 
 
 def test_noise_mechanisms_are_sampled_at_both_ends():
     originals = texts()
     mechanism, pairs = released("laplace", 1e4, originals)
-    result = invert(pairs, mechanism, zipf())
-    assert not result.exact
-    assert result.bayes.rate == 1.0
-    assert math.isnan(result.expected_unchanged)
-    assert "simulated draws" in section(result).text
+    inverted = invert(pairs, mechanism, zipf())
+    assert not inverted.exact
+    assert inverted.bayes.rate == 1.0
+    assert math.isnan(inverted.expected_unchanged)
+    assert "simulated draws" in section(inverted).text
     mechanism, pairs = released("laplace", 1e-4, originals)
-    result = invert(pairs, mechanism, zipf())
-    assert result.bayes.rate < result.bayes.floor + 0.05
+    inverted = invert(pairs, mechanism, zipf())
+    assert inverted.bayes.rate < inverted.bayes.floor + 0.05
 
 
 def test_bayes_beats_the_plain_guess_when_the_text_follows_the_prior():
     mechanism, pairs = released("santext", 1.0, texts(2_000))
-    result = invert(pairs, mechanism, zipf())
-    spread = math.sqrt(0.25 / result.tokens)
-    assert result.bayes.rate > result.nearest.rate + 5 * spread
-    assert result.bayes.rate == pytest.approx(result.vulnerability, abs=5 * spread)
+    inverted = invert(pairs, mechanism, zipf())
+    spread = math.sqrt(0.25 / inverted.tokens)
+    assert inverted.bayes.rate > inverted.nearest.rate + 5 * spread
+    assert inverted.bayes.rate == pytest.approx(inverted.vulnerability, abs=5 * spread)
 
 
 def test_classes_and_worst_cases_are_kept_apart():
     mechanism, pairs = released("santext", 6.0, texts())
-    result = invert(pairs, mechanism, zipf())
-    parts = result.bayes_by_class
-    assert sum(part.cases for part in parts.values()) == result.tokens
-    mean = sum(part.rate * part.cases for part in parts.values() if part.cases) / result.tokens
-    assert mean == pytest.approx(result.bayes.rate)
-    tables = section(result).tables
+    inverted = invert(pairs, mechanism, zipf())
+    parts = inverted.bayes_by_class
+    assert sum(part.cases for part in parts.values()) == inverted.tokens
+    mean = sum(part.rate * part.cases for part in parts.values() if part.cases) / inverted.tokens
+    assert mean == pytest.approx(inverted.bayes.rate)
+    tables = section(inverted).tables
     assert tables[1].private
     assert not tables[0].private
-    for row, original, shown, certainty in result.worst:
+    for row, original, shown, certainty in inverted.worst:
         assert original in pairs.originals[row - 1].split()
         assert shown in pairs.released[row - 1].split()
         assert 0 < certainty <= 1
@@ -151,10 +151,10 @@ def test_words_that_the_tokenizer_would_cut_stay_whole():
 def test_rows_of_another_length_are_left_out_and_counted():
     mechanism, _ = released("santext", 1.0, ["w1"])
     pairs = TextPairs(["w1 w2 w3", "w4 w5"], ["w1 w2", "w4 w5"])
-    result = invert(pairs, mechanism, zipf())
-    assert result.left_out == 1
-    assert result.tokens == 2
-    assert "1 rows were left out" in section(result).text
+    inverted = invert(pairs, mechanism, zipf())
+    assert inverted.left_out == 1
+    assert inverted.tokens == 2
+    assert "1 rows were left out" in section(inverted).text
     with pytest.raises(BadInputError, match="as many words"):
         invert(TextPairs(["w1 w2"], ["w1"]), mechanism, zipf())
     with pytest.raises(BadInputError, match="did not make this file"):
@@ -166,10 +166,12 @@ def test_kept_punctuation_is_guessed_as_it_stands_and_not_held_against_the_mecha
     table = VectorTable(words, 9 * np.eye(4, dtype=np.float32), name="marks", source="made for a test")
     mechanism = build("santext", {"epsilon": 1e-6, "vectors": table, "punctuation": "keep", "seed": 2})
     originals = ["w1 , w1 , w2 ,"] * 50
-    result = invert(TextPairs(originals, mechanism.rewrite(originals).texts), mechanism, np.array([0.7, 0.1, 0.1, 0.1]))
-    assert result.bayes.rate == 0.5  # the commas; every word is guessed to be w0
-    assert result.unchanged < 0.5
-    assert result.chance_of_unchanged > 1e-9
+    inverted = invert(
+        TextPairs(originals, mechanism.rewrite(originals).texts), mechanism, np.array([0.7, 0.1, 0.1, 0.1])
+    )
+    assert inverted.bayes.rate == 0.5  # the commas; every word is guessed to be w0
+    assert inverted.unchanged < 0.5
+    assert inverted.chance_of_unchanged > 1e-9
 
 
 def test_priors():

@@ -184,9 +184,9 @@ def test_the_published_adept_is_refuted(tmp_path, capsys):
     capsys.readouterr()
     assert audit("published-adept", "-e", 20, "--option", f"model={model}", "--samples", 200, "--json") == 3
     report = json.loads(capsys.readouterr().out)
-    result = report["sections"][1]["findings"][0]
-    assert result["refuted"]
-    assert result["numbers"]["epsilon_at_least"] == pytest.approx(20 * 32**0.5, rel=0.1)
+    finding = report["sections"][1]["findings"][0]
+    assert finding["refuted"]
+    assert finding["numbers"]["epsilon_at_least"] == pytest.approx(20 * 32**0.5, rel=0.1)
     assert audit("adept", "-e", 20, "--option", f"model={model}", "--samples", 200) == 0
 
 

@@ -29,8 +29,8 @@ from tests.documents.test_latent_models import save_tiny  # noqa: E402
 
 
 def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
-    return result.exit_code, result.stdout or result.output
+    called = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
+    return called.exit_code, called.stdout or called.output
 
 
 def claimed(folder: Path, epsilon: float, **changes: object) -> Path:

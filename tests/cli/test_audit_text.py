@@ -28,9 +28,9 @@ FAST = ("--encoder", "none", "-q")
 
 
 def audit(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == code, result.output
-    return result.stdout
+    called = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert called.exit_code == code, called.output
+    return called.stdout
 
 
 @pytest.fixture(scope="module")
@@ -262,13 +262,13 @@ def test_b8_and_c5_reports_are_for_their_owner_and_an_audit_can_fail(files, tmp_
     before = os.umask(0o022)
     try:
         common = ("--attacks", "linkage", *FAST)
-        result = CliRunner().invoke(
+        called = CliRunner().invoke(
             command, [*map(str, (original, private, *common, "--html", page, "--json-file", data, "--fail-on", "bad"))]
         )
     finally:
         os.umask(before)
-    assert result.exit_code == 3
-    assert "FAILED (--fail-on bad)" in result.output
-    assert "readable by you only" in result.output
+    assert called.exit_code == 3
+    assert "FAILED (--fail-on bad)" in called.output
+    assert "readable by you only" in called.output
     assert [stat.S_IMODE(path.stat().st_mode) for path in (page, data)] == [0o600, 0o600]
     audit(original, private, *common)

@@ -15,9 +15,9 @@ from tests.cli.sentences import refused
 
 
 def run(*arguments: str) -> str:
-    result = CliRunner().invoke(command, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
+    called = CliRunner().invoke(command, list(arguments), catch_exceptions=False)
+    assert called.exit_code == 0, called.output
+    return called.output
 
 
 def run_json(*arguments: str) -> dict[str, object]:

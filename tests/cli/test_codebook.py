@@ -16,9 +16,9 @@ from tests.documents.test_codebook import WordEncoder, sentences
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
+    called = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert called.exit_code == 0, called.output
+    return called.output
 
 
 @pytest.fixture(autouse=True)

@@ -48,9 +48,9 @@ def card(path: Path, epsilon: float = 5.0, unit: Unit = Unit.DOCUMENT) -> None:
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
+    called = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert called.exit_code == 0, called.output
+    return called.output
 
 
 def report(*arguments: object) -> dict:

@@ -31,9 +31,9 @@ from tests.experiments.small import plan_of, small, write_files
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(experiment, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
+    called = CliRunner().invoke(experiment, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert called.exit_code == 0, called.output
+    return called.output
 
 
 def toml_of(value: object) -> str:
@@ -137,8 +137,8 @@ def test_what_has_changed_is_told(finished: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def without(settings: Path, *keys: str) -> None:
-    result = json.loads(settings.read_text())
-    settings.write_text(json.dumps({key: value for key, value in result.items() if key not in keys}))
+    kept = json.loads(settings.read_text())
+    settings.write_text(json.dumps({key: value for key, value in kept.items() if key not in keys}))
 
 
 def test_a_run_that_has_no_digest_is_compared_with_its_results(finished: Path, tmp_path: Path):
@@ -201,9 +201,9 @@ def test_failed_cells_end_with_code_1_and_their_error(file: Path, tmp_path: Path
     value["steps"]["task"] = {"kind": "downstream", "texts": "rewritten", "learner": "tfidf"}
     file.write_text(toml_of(value))
     arguments = ["run", str(file), "-o", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"), "-q"]
-    result = CliRunner().invoke(experiment, arguments, catch_exceptions=False)
-    assert result.exit_code == 1
-    assert "failed: task data=rows mechanism=none: the training rows have one label only" in result.output
+    called = CliRunner().invoke(experiment, arguments, catch_exceptions=False)
+    assert called.exit_code == 1
+    assert "failed: task data=rows mechanism=none: the training rows have one label only" in called.output
     assert "What did not run" in (tmp_path / "out" / "report.html").read_text()
 
 

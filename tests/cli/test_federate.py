@@ -97,8 +97,8 @@ def test_without_privacy_the_card_says_so(folder):
 
 
 def test_help_names_the_options_of_users():
-    result = CliRunner().invoke(app, ["federate", "tag", "--help"])
-    assert all(word in result.output for word in ("--user-column", "--algorithm", "--cohort", "--tags-column"))
+    called = CliRunner().invoke(app, ["federate", "tag", "--help"])
+    assert all(word in called.output for word in ("--user-column", "--algorithm", "--cohort", "--tags-column"))
     assert "--user-column author" in CliRunner().invoke(app, ["federate", "classify", "--help"]).output
 
 

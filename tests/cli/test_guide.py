@@ -32,13 +32,13 @@ def called(*words: str, typed: str | None = None) -> Result:
 
 
 def test_with_all_answers_nothing_is_asked(folder: Path) -> None:
-    result = called("guide", "my tickets.csv", *ANSWERS)
-    assert result.exit_code == 0
-    assert result.stdout.startswith(
+    shown = called("guide", "my tickets.csv", *ANSWERS)
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith(
         "tacit synthesize 'my tickets.csv' --column message --label-column topic --declare-labels-public --epsilon 1 "
         "-o synthetic.csv\n"
     )
-    assert "What it does not cover" in result.stdout
+    assert "What it does not cover" in shown.stdout
 
 
 def test_without_a_terminal_open_questions_are_an_error_that_names_their_options(folder: Path) -> None:
@@ -49,18 +49,18 @@ def test_without_a_terminal_open_questions_are_an_error_that_names_their_options
 
 def test_on_a_terminal_at_most_five_things_are_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guide, "is_interactive", lambda: True)
-    result = called("guide", "--json", typed="person\ncurator\nshare\n3000 x\n3000 10\n\n")
-    assert result.exit_code == 0, result.stderr
-    assert result.stderr.count("?") == 5 + 1  # one answer was no number, so it was asked for again
-    assert json.loads(result.stdout)["rows"] == 300
-    result = called("guide", "my tickets.csv", *ANSWERS, "--json", typed="\n\n")
-    assert result.stderr.count("?") == 2
-    assert json.loads(result.stdout)["rows"] == 700
+    shown = called("guide", "--json", typed="person\ncurator\nshare\n3000 x\n3000 10\n\n")
+    assert shown.exit_code == 0, shown.stderr
+    assert shown.stderr.count("?") == 5 + 1  # one answer was no number, so it was asked for again
+    assert json.loads(shown.stdout)["rows"] == 300
+    shown = called("guide", "my tickets.csv", *ANSWERS, "--json", typed="\n\n")
+    assert shown.stderr.count("?") == 2
+    assert json.loads(shown.stdout)["rows"] == 700
 
 
 def test_json_holds_the_command_and_the_promise(folder: Path) -> None:
-    result = called("guide", "my tickets.csv", *ANSWERS, "--public-text", "faq.csv", "--json")
-    advice = json.loads(result.stdout)
+    shown = called("guide", "my tickets.csv", *ANSWERS, "--public-text", "faq.csv", "--json")
+    advice = json.loads(shown.stdout)
     build, draw = (shlex.split(line) for line in advice["commands"])
     assert build[:4] == ["tacit", "pool", "build", "faq.csv"]
     assert build[build.index("--column") + 1] == "question"
@@ -80,16 +80,16 @@ def test_json_holds_the_command_and_the_promise(folder: Path) -> None:
 )
 def test_recommend_runs_nothing(folder: Path, words: list[str], job: str) -> None:
     before = sorted(folder.iterdir())
-    result = called(*words, "--recommend")
-    assert result.exit_code == 0
-    assert job in result.stdout
+    shown = called(*words, "--recommend")
+    assert shown.exit_code == 0
+    assert job in shown.stdout
     assert sorted(folder.iterdir()) == before
 
 
 def test_recommend_keeps_what_the_command_says(folder: Path) -> None:
-    result = called("synthesize", "my tickets.csv", "--user-column", "customer", "-e", "0.5", "--labels", "a,b",
+    shown = called("synthesize", "my tickets.csv", "--user-column", "customer", "-e", "0.5", "--labels", "a,b",
                     "--recommend")  # fmt: skip
-    assert "--labels a,b --user-column customer --epsilon 0.5" in " ".join(result.stdout.split())
+    assert "--labels a,b --user-column customer --epsilon 0.5" in " ".join(shown.stdout.split())
 
 
 def test_a_command_line_quotes_what_a_shell_would_split() -> None:

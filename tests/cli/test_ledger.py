@@ -60,10 +60,10 @@ def rewrite(tacit: Tacit, vectors: str, tmp_path: Path) -> Tacit:
 
     def call(*arguments: str | Path, mechanism: str = "tem", output: str = "out.csv") -> tuple[int, str, str]:
         options = ["-c", "text", "-m", mechanism, "-e", "1", "--vectors", vectors, "-o", tmp_path / output]
-        result: tuple[int, str, str] = tacit(
+        answer: tuple[int, str, str] = tacit(
             "rewrite", tmp_path / "in.csv", *options, "--ledger", tmp_path / "budget.db", *arguments
         )
-        return result
+        return answer
 
     return call
 

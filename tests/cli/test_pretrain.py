@@ -48,9 +48,9 @@ TINY = [
 
 
 def run(*arguments: str) -> str:
-    result = CliRunner().invoke(pretrain, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
+    called = CliRunner().invoke(pretrain, list(arguments), catch_exceptions=False)
+    assert called.exit_code == 0, called.output
+    return called.output
 
 
 @contextmanager
@@ -277,6 +277,6 @@ def test_models_without_a_guarantee_are_not_trained_on(tmp_path):
         ["average", leaky, leaky, *shared],
         ["autoencoder", *shared, "--from", leaky],
     ):
-        result = CliRunner().invoke(pretrain, command)
-        assert isinstance(result.exception, NoGuaranteeError)
-        assert "leaky has no guarantee" in str(result.exception)
+        called = CliRunner().invoke(pretrain, command)
+        assert isinstance(called.exception, NoGuaranteeError)
+        assert "leaky has no guarantee" in str(called.exception)

@@ -190,15 +190,15 @@ def test_a_decoder_learns_to_write_and_a_head_that_is_new_is_said(folder, tokeni
 
 
 def test_each_task_asks_for_its_own_columns():
-    result = CliRunner().invoke(app, ["train", "answer", "--help"])
-    assert "--question-column" in result.output
-    assert "--label-column" not in result.output
+    called = CliRunner().invoke(app, ["train", "answer", "--help"])
+    assert "--question-column" in called.output
+    assert "--label-column" not in called.output
 
 
 def test_help_names_the_tasks():
-    result = CliRunner().invoke(app, ["train", "--help"])
+    called = CliRunner().invoke(app, ["train", "--help"])
     assert all(
-        word in result.output
+        word in called.output
         for word in ("classify", "regress", "tag", "answer", "write", "fill", "translate", "check")
     )
 

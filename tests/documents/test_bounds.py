@@ -46,8 +46,8 @@ def test_sensitivities_of_dp_bart():
 
 @pytest.mark.parametrize(("n", "delta"), GOLDEN)
 def test_golden_sigmas(n, delta):
-    results = [AnalyticGaussian(delta).scale(ClipValue(0.1), n, epsilon) for epsilon in EPSILONS]
-    assert results == pytest.approx(GOLDEN[n, delta], abs=5.1e-5)
+    scales = [AnalyticGaussian(delta).scale(ClipValue(0.1), n, epsilon) for epsilon in EPSILONS]
+    assert scales == pytest.approx(GOLDEN[n, delta], abs=5.1e-5)
 
 
 def test_sensitivities_of_norm_clips():
@@ -90,8 +90,8 @@ def test_clips_are_exact_in_floating_point(values, C):
 @pytest.mark.parametrize(("kind", "order"), [(ClipL1, 1), (ClipL2, 2)])
 def test_norm_clip_of_large_latents_is_exact_and_tight(kind, order):
     latents = np.random.default_rng(1).standard_normal((1, 20, 192)).astype(np.float32)
-    result = kind(0.1).apply(latents).ravel().tolist()
-    norm = sum(abs(Fraction(v)) ** order for v in result)
+    bounded = kind(0.1).apply(latents).ravel().tolist()
+    norm = sum(abs(Fraction(v)) ** order for v in bounded)
     assert norm <= Fraction(0.1) ** order
     assert float(norm) == pytest.approx(0.1**order, rel=1e-9)
     inside = (latents * 1e-9).astype(np.float32)

@@ -273,10 +273,10 @@ def test_a_text_on_a_border_is_encoded_alone(folder: Path):
     assert words.alone == 0
     border = vector.copy()
     border[0, 3] = (np.floor(border[0, 3] * made.grid) + 0.5) / made.grid
-    results = [made._rounded(border + np.float32(shift * BATCH_ERROR), ["the cat"]) for shift in (-0.9, 0.0, 0.9)]
+    rounded = [made._rounded(border + np.float32(shift * BATCH_ERROR), ["the cat"]) for shift in (-0.9, 0.0, 0.9)]
     assert words.alone == 3
-    np.testing.assert_array_equal(results[0], results[1])
-    np.testing.assert_array_equal(results[0], results[2])
+    np.testing.assert_array_equal(rounded[0], rounded[1])
+    np.testing.assert_array_equal(rounded[0], rounded[2])
 
 
 def test_products_are_exact_whatever_the_batch(public: PublicCodebook):

@@ -202,8 +202,8 @@ def options(table: Path, folder: Path, **more: object) -> dict[str, object]:
 
 
 def test_a_file_is_released_with_its_labels_by_one_budget(table: Path, folder: Path):
-    result = tacit.rewrite(**options(table, folder))
-    card = json.loads(Path(f"{result.output}.card.json").read_text())
+    release = tacit.rewrite(**options(table, folder))
+    card = json.loads(Path(f"{release.output}.card.json").read_text())
     assert card["guarantee"]["epsilon"] == 3.0
     assert card["guarantee"]["unit"] == "record"
     assert card["release"]["randomized_columns"] == ["topic"]

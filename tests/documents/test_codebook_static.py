@@ -32,8 +32,8 @@ def made() -> Codebook:
 
 
 def test_it_works_without_torch():
-    result = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=False)
-    assert result.stdout.split() == ["2", "3.0"], result.stderr
+    process = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=False)
+    assert process.stdout.split() == ["2", "3.0"], process.stderr
 
 
 def test_only_the_encoder_of_a_codebook_has_to_be_installed():

@@ -58,14 +58,14 @@ def law_of_outputs(mechanism: DPMLM, text: str) -> dict[tuple[int, ...], float]:
     hidden = mechanism.length == "hidden"
     outcomes = [*mechanism.language_model.support.tolist(), *([-1] if hidden else [])]
     steps = mechanism.tokens if hidden else len(mechanism.language_model.tokens(text, mechanism.tokens))
-    results: dict[tuple[int, ...], float] = {(): 1.0}
+    law: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(steps):
-        results = {
+        law = {
             (*before, y): p * q
-            for before, p in results.items()
+            for before, p in law.items()
             for y, q in zip(outcomes, mechanism.law(text, before), strict=True)
         }
-    return results
+    return law
 
 
 def loss(first: dict[tuple[int, ...], float], other: dict[tuple[int, ...], float]) -> float:

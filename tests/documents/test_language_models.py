@@ -233,11 +233,11 @@ def test_what_is_no_number_becomes_the_smallest_one():
     model = tiny("llama")
     logits = torch.zeros(1, len(model.tokenizer))
     logits[0, 5], logits[0, 6], logits[0, 7] = float("nan"), float("inf"), -float("inf")
-    result = model._scores(logits)[0]
+    scores = model._scores(logits)[0]
     place = {int(token): i for i, token in enumerate(model.support)}
-    assert np.isfinite(result).all()
-    assert result[place[6]] == 0.0
-    assert result[place[5]] == result[place[7]] == result.min()
+    assert np.isfinite(scores).all()
+    assert scores[place[6]] == 0.0
+    assert scores[place[5]] == scores[place[7]] == scores.min()
 
 
 # Tokens -------------------------------------------------------------------------------------------------------------

@@ -74,9 +74,9 @@ def test_the_card_of_a_model_decides_what_it_may_be_used_for(tmp_path, name):
         make(tmp_path / "leaky").prepare()
     with pytest.raises(NoGuaranteeError, match="leaky has no guarantee"):
         make(tmp_path / "leaky").guarantee()
-    result = make(tmp_path / "paid").guarantee().provenance[0]
-    assert not result.public
-    assert "epsilon 2" in (result.paid_by or "")
+    origin = make(tmp_path / "paid").guarantee().provenance[0]
+    assert not origin.public
+    assert "epsilon 2" in (origin.paid_by or "")
 
 
 def test_models_without_a_guarantee_can_still_be_audited(tmp_path):

@@ -65,14 +65,14 @@ def tiny_paraphrase(kind: str = "llama", epsilon: float = 40.0, **more) -> Parap
 def law_of_outputs(mechanism: Paraphrase, text: str) -> dict[tuple[int, ...], float]:
     """Exact probability of every output of two tokens; what follows the end token is not released."""
     support, end = mechanism.language_model.support, mechanism.language_model.end
-    results: dict[tuple[int, ...], float] = {}
+    law: dict[tuple[int, ...], float] = {}
     for first, p in zip(support, mechanism.law(text), strict=True):
         if first == end:
-            results[(int(first),)] = p
+            law[(int(first),)] = p
             continue
         for second, q in zip(support, mechanism.law(text, [int(first)]), strict=True):
-            results[(int(first), int(second))] = p * q
-    return results
+            law[(int(first), int(second))] = p * q
+    return law
 
 
 def loss(p: np.ndarray, q: np.ndarray) -> float:
@@ -212,8 +212,8 @@ def test_the_law_of_whole_outputs_keeps_the_promise(kind, base, epsilon):
     for first_law, other in itertools.combinations(laws, 2):
         assert sum(first_law.values()) == pytest.approx(1.0)
         assert first_law.keys() == other.keys()
-        result = loss(np.array(list(first_law.values())), np.array(list(other.values())))
-        assert 0.0 < result <= bound
+        lost = loss(np.array(list(first_law.values())), np.array(list(other.values())))
+        assert 0.0 < lost <= bound
 
 
 @pytest.mark.parametrize("base", ["uniform", "model"])
@@ -566,7 +566,7 @@ def test_smollm2_writes_about_the_document():
 )
 def test_c4_smollm2_writes_something_of_its_own_at_a_small_budget():
     texts = ["my knee has hurt since march", "book a table for six", "how do i reset my password"] * 5
-    result = Paraphrase(epsilon=20.0, seed=0).rewrite(texts).texts
-    assert all(result)
+    released = Paraphrase(epsilon=20.0, seed=0).rewrite(texts).texts
+    assert all(released)
     examples = [line.split(": ", 1)[1] for line in EXAMPLES_PROMPT.splitlines() if ": " in line]
-    assert not any(text in examples for text in result)
+    assert not any(text in examples for text in released)

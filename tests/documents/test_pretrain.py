@@ -132,18 +132,18 @@ def test_the_split_does_not_depend_on_the_order():
 @pytest.mark.parametrize("bound", [ClipL1(0.5), ClipL2(0.5), ClipValue(0.5), ClipValue(0.5, (1, 4))])
 def test_training_clips_like_the_release(bound):
     latents = np.random.default_rng(0).standard_normal((5, 3, 6)).astype(np.float32)
-    result = clipped(torch.from_numpy(latents), bound).numpy()
-    np.testing.assert_allclose(result, bound.apply(latents), atol=1e-6)
+    bounded = clipped(torch.from_numpy(latents), bound).numpy()
+    np.testing.assert_allclose(bounded, bound.apply(latents), atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", [Laplace(), AnalyticGaussian(1e-5)])
 def test_training_noise_has_the_scale_of_the_release(noise):
     torch.manual_seed(0)
     bound = ClipValue(0.5, (1, 4))
-    result = noisy(torch.zeros(5000, 3, 6), bound, noise, noise.scale(bound, 6, 20.0)).numpy()
-    assert not result[:, :, [0, 2, 3, 5]].any()
+    drawn = noisy(torch.zeros(5000, 3, 6), bound, noise, noise.scale(bound, 6, 20.0)).numpy()
+    assert not drawn[:, :, [0, 2, 3, 5]].any()
     scale = noise.scale(bound, 6, 20.0) * (2**0.5 if noise.kind == "laplace" else 1)
-    assert result[:, :, [1, 4]].std() == pytest.approx(scale, rel=0.05)  # 30,000 draws, 5 standard errors
+    assert drawn[:, :, [1, 4]].std() == pytest.approx(scale, rel=0.05)  # 30,000 draws, 5 standard errors
     assert noisy(torch.ones(1, 3, 6), None, noise, 20.0).sum() == 18
 
 

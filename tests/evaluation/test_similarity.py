@@ -140,11 +140,11 @@ def test_idf_is_that_of_the_published_code():
 
 def test_both_ends_with_a_real_encoder(minilm):
     near = [text.replace("the", "a").replace("some", "any") for text in TEXTS]
-    result = measure_similarity(TEXTS, near, ("cosine", "bertscore"), vectors=minilm)
+    measures = measure_similarity(TEXTS, near, ("cosine", "bertscore"), vectors=minilm)
     for name in ("cosine", "BERTScore"):
-        assert result[name].floor < 0.5 < result[name].value < 1.0
-        assert result[name].ceiling == pytest.approx(1.0, abs=1e-3)
-        assert result[name].kept > 0.6
+        assert measures[name].floor < 0.5 < measures[name].value < 1.0
+        assert measures[name].ceiling == pytest.approx(1.0, abs=1e-3)
+        assert measures[name].kept > 0.6
     same = measure_similarity(TEXTS, TEXTS, ("cosine", "bertscore"), vectors=minilm)
     assert all(measure.kept == pytest.approx(1.0, abs=1e-3) for measure in same.measures)
     nothing = measure_similarity(TEXTS, ["the"] * len(TEXTS), ("cosine", "bertscore"), vectors=minilm)
@@ -207,8 +207,8 @@ def test_samples_are_fixed_and_the_quoted_rows_are_those_of_the_file(minilm):
     assert sample(5, None).tolist() == [0, 1, 2, 3, 4]
     assert sample(1000, 10).tolist() == sample(1000, 10).tolist()
     releases = [text.upper() for text in TEXTS]
-    result = measure_similarity(TEXTS, releases, ("cosine",), vectors=minilm, limit=4)
-    table = similarity_section(result).tables[-1]
+    measures = measure_similarity(TEXTS, releases, ("cosine",), vectors=minilm, limit=4)
+    table = similarity_section(measures).tables[-1]
     assert table.private
     assert len(table.rows) == 4
     for row, _, original, released in table.rows:

@@ -339,10 +339,10 @@ def test_the_summary_tells_what_chance_could_have_done():
         lambda scores: scores.below(score("task.score", mechanism="b"), score("task.score", mechanism="a")),
         lambda scores: scores.above(score("task.score", mechanism="c"), score("task.score", mechanism="a")),
     ]
-    result = [verdict_on(check, NEAR) for check in checks]
+    verdicts = [verdict_on(check, NEAR) for check in checks]
     agreed = "1 of 1 testable published findings agree (100%)"
     chance = "2 undecided (chance could have made the difference; 1 lean this way)"
-    assert summary(result) == f"{agreed}, {chance}, 0 not testable"
+    assert summary(verdicts) == f"{agreed}, {chance}, 0 not testable"
 
 
 def test_seeds_are_averaged():
@@ -363,20 +363,20 @@ def test_the_summary_counts_only_what_can_be_tested():
         lambda scores: scores.below(score("task.score", mechanism="none"), 0.1),
         lambda scores: scores.above(score("task.score", mechanism="x"), 0),
     ]
-    result = [verdict_on(check, GRID) for check in checks]
-    assert summary(result) == "1 of 2 testable published findings agree (50%), 1 not testable"
+    verdicts = [verdict_on(check, GRID) for check in checks]
+    assert summary(verdicts) == "1 of 2 testable published findings agree (50%), 1 not testable"
 
 
 def test_findings_of_our_own_are_counted_apart():
-    result = [
+    verdicts = [
         verdict_on(lambda scores: scores.above(score("task.score", mechanism="none"), 0.1), GRID, ours=ours)
         for ours in (False, True, True)
     ]
-    assert summary(result) == (
+    assert summary(verdicts) == (
         "1 of 1 testable published findings agree (100%), 0 not testable; "
         "2 of 2 testable findings of our own hold (100%), 0 not testable"
     )
-    assert summary(result[1:]) == "2 of 2 testable findings of our own hold (100%), 0 not testable"
+    assert summary(verdicts[1:]) == "2 of 2 testable findings of our own hold (100%), 0 not testable"
 
 
 @settings(max_examples=50)

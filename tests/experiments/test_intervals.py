@@ -175,9 +175,9 @@ def test_accuracy_and_the_share_of_the_largest_class_are_compared_on_the_same_no
     truth = ["a"] * 60 + ["b"] * 40
     always = graph.above_largest(truth, ["a"] * 100, {"a": 3, "b": 1})
     assert (always.value, always.low, always.high) == (0, 0, 0)
-    result = graph.above_largest(truth, truth, {"a": 3, "b": 1})
-    assert result.value == pytest.approx(0.4)
-    assert result.high - result.low == pytest.approx(of_mean([0] * 60 + [1] * 40), rel=0.2)
+    scores = graph.above_largest(truth, truth, {"a": 3, "b": 1})
+    assert scores.value == pytest.approx(0.4)
+    assert scores.high - scores.low == pytest.approx(of_mean([0] * 60 + [1] * 40), rel=0.2)
 
 
 def test_words_that_were_kept(tmp_path: Path):
@@ -212,8 +212,8 @@ def test_losses_of_training(tmp_path: Path, rng: np.random.Generator):
 
 
 def test_a_multiple_of_an_interval():
-    result = Interval(1.0, 0.5, 2.0, 10).times(-2)
-    assert (result.value, result.low, result.high, result.count) == (-2.0, -4.0, -1.0, 10)
+    turned = Interval(1.0, 0.5, 2.0, 10).times(-2)
+    assert (turned.value, turned.low, turned.high, turned.count) == (-2.0, -4.0, -1.0, 10)
 
 
 @pytest.mark.parametrize("entities", [[], ["bush", "iraq"]])

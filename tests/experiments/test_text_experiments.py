@@ -109,11 +109,11 @@ def test_published_values_are_those_of_the_papers():
     assert rows["attacker.privacy gain[learner=lstm]", "laplace+v2", "news", "jl", 50] == 0.933
     assert ("task.change[learner=lstm]", "laplace", "news", "none", 1) not in rows  # left out as random guessing
     bart = read(ROOT / "experiments" / "dp_bart.toml")["published"]
-    results = {(table["ours"], *row[:-1]): row[-1] for table in bart for row in table["rows"]}
-    assert results["task.macro-F1", "snips", "pr+", 250] == 0.60
-    assert results["task.macro-F1", "imdb", "clv", math.inf] == 0.72
-    assert results["kept.BLEU", "atis", "pr", 2500] == 2.13
-    assert ("task.macro-F1", "snips", "pr+", math.inf) not in results
+    printed = {(table["ours"], *row[:-1]): row[-1] for table in bart for row in table["rows"]}
+    assert printed["task.macro-F1", "snips", "pr+", 250] == 0.60
+    assert printed["task.macro-F1", "imdb", "clv", math.inf] == 0.72
+    assert printed["kept.BLEU", "atis", "pr", 2500] == 2.13
+    assert ("task.macro-F1", "snips", "pr+", math.inf) not in printed
     matrix = read(ROOT / "experiments" / "memorization.toml")["published"][0]["rows"]
     assert ["snips", "snips", 100, 0.91] in matrix
     assert ["atis", "snips", math.inf, 0.18] in matrix
@@ -130,9 +130,9 @@ def vectors(tmp_path: Path) -> str:
 
 @given(st.text(max_size=200), st.integers(1, 30))
 def test_every_text_gets_the_same_number_of_tokens(text: str, tokens: int):
-    result = split(fixed_length(text, tokens))
-    assert len(result) == tokens
-    assert result[: len(split(text))] == split(text)[:tokens]
+    words = split(fixed_length(text, tokens))
+    assert len(words) == tokens
+    assert words[: len(split(text))] == split(text)[:tokens]
 
 
 @pytest.mark.parametrize("name", ["santext", "tem", "laplace", "mahalanobis", "two-budgets"])
@@ -197,11 +197,11 @@ def test_releases_at_equal_guarantees_and_the_list_of_those_without_one(tmp_path
         assert promise.unit is Unit.DOCUMENT
         assert 0.999 * 40 <= promise.exponent() <= 40
         assert all(len(split(row["texts"][0])) == 8 for row in read_lines(folder / "test.jsonl"))
-    results = {s.axes["mechanism"]: folder_of(tmp_path / "cache", s) for s in plan.named("list")}
-    assert read_json(results["santext"] / "scores.json")["converted"] == 1
+    folders = {s.axes["mechanism"]: folder_of(tmp_path / "cache", s) for s in plan.named("list")}
+    assert read_json(folders["santext"] / "scores.json")["converted"] == 1
     for name in ("santext+", "custext"):
-        assert read_json(results[name] / "scores.json") == {"converted": 0.0}
-        card = Card.from_json((results[name] / "card.json").read_text())
+        assert read_json(folders[name] / "scores.json") == {"converted": 0.0}
+        card = Card.from_json((folders[name] / "card.json").read_text())
         assert "no conversion to whole documents is proven" in str(card.guarantee.void)
 
 

@@ -84,10 +84,10 @@ def test_the_quick_sizes_cover_the_grids_of_the_thesis(data_folder: Path, tmp_pa
 
 
 def test_pretraining_on_private_text_is_refused(data_folder: Path):
-    result = read(ROOT / "experiments" / "sanitized.toml")
-    del result["data"]["wiki"]["access"]
+    experiment = read(ROOT / "experiments" / "sanitized.toml")
+    del experiment["data"]["wiki"]["access"]
     with pytest.raises(BadInputError, match=r"'steps\.first\.data' uses the data set 'wiki', which is private"):
-        make_plan(of_dict(result, "quick"), "quick", [data_folder])
+        make_plan(of_dict(experiment, "quick"), "quick", [data_folder])
 
 
 # Accounting -------------------------------------------------------------------------------------------------------
@@ -374,10 +374,10 @@ def test_contradictions_are_named_before_anything_runs(
     kind: str, parameters: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    result = kinds()[kind]
-    assert result.check is not None
+    step = kinds()[kind]
+    assert step.check is not None
     with pytest.raises(TacitError, match=message):
-        result.check(result.parameters.model_validate(parameters), frozenset())
+        step.check(step.parameters.model_validate(parameters), frozenset())
 
 
 # Sanitized text ---------------------------------------------------------------------------------------------------

@@ -79,14 +79,14 @@ def _without_sentences(value: object) -> object:
 
 def seeded_rewrites() -> dict[str, object]:
     """What the word mechanisms release with a test seed, and their cards."""
-    results: dict[str, object] = {}
+    releases: dict[str, object] = {}
     with _small_files() as folder, contextlib.chdir(folder):  # noise is keyed by the configuration, names included
         for name in WORD_MECHANISMS:
             output = f"{name}.csv"
             _run("rewrite", "rows.csv", "--column", "text", "--keep", "label", "--mechanism", name, "--epsilon", 3,
                  "--vectors", "vectors.txt", "--seed", 7, "-o", output, "-q")  # fmt: skip
-            results[name] = {"released": Path(output).read_text(), "card": _card(Path(f"{output}.card.json"))}
-    return results
+            releases[name] = {"released": Path(output).read_text(), "card": _card(Path(f"{output}.card.json"))}
+    return releases
 
 
 def _card(path: Path) -> dict[str, object]:

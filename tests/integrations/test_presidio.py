@@ -31,8 +31,8 @@ SPANS = [("PERSON", 12, 26), ("LOCATION", 30, 35)]
 def anonymize(text, spans, parameters):
     engine = AnonymizerEngine()
     engine.add_anonymizer(TacitDP)
-    results = [RecognizerResult(kind, start, end, 0.9) for kind, start, end in spans]
-    return engine.anonymize(text, results, {"DEFAULT": OperatorConfig("tacit_dp", parameters)})
+    recognized = [RecognizerResult(kind, start, end, 0.9) for kind, start, end in spans]
+    return engine.anonymize(text, recognized, {"DEFAULT": OperatorConfig("tacit_dp", parameters)})
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def small(vectors):
 
 
 def test_only_the_spans_change(small):
-    result = anonymize(TEXT, SPANS, small)
-    spans = sorted(result.items, key=lambda item: item.start)
-    assert result.text == f"Please call {spans[0].text} in {spans[1].text} today."
+    anonymized = anonymize(TEXT, SPANS, small)
+    spans = sorted(anonymized.items, key=lambda item: item.start)
+    assert anonymized.text == f"Please call {spans[0].text} in {spans[1].text} today."
     words = [word for item in spans for word in split(item.text)]
     assert len(words) == 3
     assert set(words) <= set(operator_mechanism(small).vocabulary)
@@ -57,10 +57,10 @@ def test_whatever_is_marked_the_rest_comes_back(small, words):
         if marked:
             spans.append((f"KIND{number}", len(text), len(text) + len(word)))
         text += f"{word}, "
-    result = anonymize(text, spans, small)
-    places = [(item.start, item.end) for item in result.items]
-    assert outside(result.text, places) == outside(text, [span[1:] for span in spans])
-    assert {result.text[start:end] for start, end in places} <= set(operator_mechanism(small).vocabulary)
+    anonymized = anonymize(text, spans, small)
+    places = [(item.start, item.end) for item in anonymized.items]
+    assert outside(anonymized.text, places) == outside(text, [span[1:] for span in spans])
+    assert {anonymized.text[start:end] for start, end in places} <= set(operator_mechanism(small).vocabulary)
 
 
 def test_draws_follow_the_law_of_the_mechanism(small):
@@ -103,8 +103,8 @@ def test_the_guarantee_is_about_words_inside_spans_only(small):
 
 
 def test_the_card_of_a_result_adds_up_its_words(small):
-    results = [RecognizerResult(kind, start, end, 0.9) for kind, start, end in SPANS]
-    card = operator_card(small, TEXT, results)
+    recognized = [RecognizerResult(kind, start, end, 0.9) for kind, start, end in SPANS]
+    card = operator_card(small, TEXT, recognized)
     of_word = operator_guarantee(small)
     totals = {total["what"]: total["exponent"] for total in card.to_dict()["totals"]}
     assert totals["all 3 words inside spans here, largest distances"] == pytest.approx(3 * of_word.exponent())
@@ -150,8 +150,8 @@ def test_real_spans(data_folder, default_table):
         rows = [json.loads(next(file)) for _ in range(50)]
     for row in rows:
         spans = [(span["type"], span["start"], span["end"]) for span in row["spans"]]
-        result = anonymize(row["text"], spans, settings)
-        assert outside(result.text, [(i.start, i.end) for i in result.items]) == outside(
+        anonymized = anonymize(row["text"], spans, settings)
+        assert outside(anonymized.text, [(i.start, i.end) for i in anonymized.items]) == outside(
             row["text"], merged(row["text"], spans)
         )
 

@@ -87,9 +87,9 @@ def test_c8_the_search_finds_pages_from_disk(opened: Any, name: str):
     page = opened(name)
     page.click("input[data-md-component=search-query]")
     page.keyboard.type("codebook")
-    result = page.locator(".md-search-result__link", has_text="codebook").first
-    result.wait_for()
-    result.click()
+    link = page.locator(".md-search-result__link", has_text="codebook").first
+    link.wait_for()
+    link.click()
     page.wait_for_url("**/codebook.html*")
     assert "codebook" in page.locator("h1").first.inner_text().lower()
 

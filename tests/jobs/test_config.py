@@ -90,14 +90,14 @@ def test_a_command_gives_the_configuration() -> None:
     seen: list[Example] = []
     command = command_for("example", [Example], seen.append, help="Does nothing.")
     arguments = ["in.csv", "-e", "2", "-c", "q", "--column", "a", "--batch-size", "5", "--delta", "1e-6", "--resume"]
-    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    called = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert called.exit_code == 0, called.output
     assert seen == [Example(data="in.csv", epsilon=2, columns=("q", "a"), batch=5, delta=1e-6, resume=True)]
 
 
 def test_help_has_headings_defaults_and_no_old_names() -> None:
-    result = CliRunner().invoke(command_for("example", [Example], print, help="Does nothing."), ["--help"])
-    assert [f"{group.value}:" in result.output for group in (Group.DATA, Group.PRIVACY, Group.RUN)] == [True] * 3
-    assert "[default: 8 rows]" in result.output
-    assert "flat|layer" in result.output
-    assert "--batch-size" not in result.output
+    called = CliRunner().invoke(command_for("example", [Example], print, help="Does nothing."), ["--help"])
+    assert [f"{group.value}:" in called.output for group in (Group.DATA, Group.PRIVACY, Group.RUN)] == [True] * 3
+    assert "[default: 8 rows]" in called.output
+    assert "flat|layer" in called.output
+    assert "--batch-size" not in called.output

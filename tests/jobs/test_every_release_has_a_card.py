@@ -74,15 +74,15 @@ def by_file_of_options() -> Card:
 
 
 def by_python_on_a_file() -> Card:
-    result = tacit.rewrite("in.txt", epsilon=EPSILON, vectors="vectors.txt", output="out.txt")
-    assert result.card == beside("out.txt")
-    return result.card
+    release = tacit.rewrite("in.txt", epsilon=EPSILON, vectors="vectors.txt", output="out.txt")
+    assert release.card == beside("out.txt")
+    return release.card
 
 
 def by_python_in_memory() -> Card:
-    result = tacit.rewrite(TEXTS, epsilon=EPSILON, vectors="vectors.txt")
-    assert len(result.data) == len(TEXTS)
-    return result.card
+    release = tacit.rewrite(TEXTS, epsilon=EPSILON, vectors="vectors.txt")
+    assert len(release.data) == len(TEXTS)
+    return release.card
 
 
 def by_engine() -> Card:

@@ -29,11 +29,11 @@ def tables() -> tuple[list[dict[str, str]], list[dict[str, str]], list[str]]:
 
 def test_a_graph_in_memory_is_learned_and_predicted(tmp_path: Path) -> None:
     nodes, links, truth = tables()
-    result = train(nodes, links, epsilon=100, output=tmp_path / "model", hold_out=0.2)
-    assert result.guarantee.unit is Unit.NODE
-    assert (result.trained, result.held_out) == (96, 24)
-    assert result.scores is not None
-    assert result.scores.accuracy > 0.5
+    trained = train(nodes, links, epsilon=100, output=tmp_path / "model", hold_out=0.2)
+    assert trained.guarantee.unit is Unit.NODE
+    assert (trained.trained, trained.held_out) == (96, 24)
+    assert trained.scores is not None
+    assert trained.scores.accuracy > 0.5
     labels = predict(tmp_path / "model", nodes)
     assert np.mean([a == b for a, b in zip(labels.labels, truth, strict=True)]) > 0.6
     assert labels.guarantee.epsilon == pytest.approx(100)

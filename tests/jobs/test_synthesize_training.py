@@ -61,11 +61,11 @@ def test_selective_training_on_rows_in_memory(tiny: str, tmp_path: Path) -> None
 
     places = tmp_path / "places.txt"
     places.write_text("\n".join(PLACES))
-    result = selective.train(
+    trained = selective.train(
         private_rows(), epsilon=8, sensitive=str(places), model=tiny, output=tmp_path / "m", **SMALL
     )
-    assert result.guarantee.epsilon <= 8
-    assert "redacted" in result.guarantee.adjacency.value
+    assert trained.guarantee.epsilon <= 8
+    assert "redacted" in trained.guarantee.adjacency.value
     assert Card.from_json((tmp_path / "m" / "card.json").read_text()).made_by["job"] == "train selective"
 
 

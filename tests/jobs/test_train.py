@@ -69,16 +69,16 @@ def test_data_in_memory_gives_the_model_of_the_file(folder: Path, kind: str) -> 
     model = str(folder / "tiny")
     from_file = tacit.train("classify", folder / "data.csv", model=model, output=folder / "file", **OPTIONS)
     data = in_memory(kind)
-    result = tacit.train("classify", data, model=model, output=folder / "memory", test=data, **OPTIONS)
-    assert weights(result.folder) == weights(from_file.folder)
-    assert result.guarantee == Card.from_json((result.folder / "card.json").read_text()).guarantee
-    assert result.score is not None
-    assert result.scores is not None
+    trained = tacit.train("classify", data, model=model, output=folder / "memory", test=data, **OPTIONS)
+    assert weights(trained.folder) == weights(from_file.folder)
+    assert trained.guarantee == Card.from_json((trained.folder / "card.json").read_text()).guarantee
+    assert trained.score is not None
+    assert trained.scores is not None
     assert from_file.score is None
-    predicted = tacit.predict(result.folder, data, score=True)
+    predicted = tacit.predict(trained.folder, data, score=True)
     assert len(predicted) == 120
     assert set(predicted.predictions) <= {"neg", "pos"}
-    assert predicted.score == result.score
+    assert predicted.score == trained.score
 
 
 def test_new_weights_have_a_seed_of_their_own_which_is_no_test_seed(folder: Path) -> None:
@@ -101,8 +101,8 @@ def test_new_weights_have_a_seed_of_their_own_which_is_no_test_seed(folder: Path
 
 def test_frozen_layers_with_16_bits_are_another_run(folder: Path) -> None:
     options = {**OPTIONS, "model": str(folder / "tiny"), "strategy": "head", "precision": "fast"}
-    result = tacit.train("classify", rows(120), output=folder / "fast", **options)
-    assert result.card.made_by["precision"] == "fast"
+    trained = tacit.train("classify", rows(120), output=folder / "fast", **options)
+    assert trained.card.made_by["precision"] == "fast"
     with pytest.raises(BadParameterError, match="precision"):
         tacit.train("classify", rows(120), output=folder / "half", **{**options, "precision": "half"})
 
@@ -116,25 +116,25 @@ def test_an_unknown_strategy_is_named_before_anything_is_read(folder: Path) -> N
 
 def test_the_result_carries_the_guarantee_and_prints_well(folder: Path) -> None:
     options = {**OPTIONS, "seed": None}
-    result = tacit.train("classify", rows(120), model=str(folder / "tiny"), output=folder / "m", **options)
-    assert result.guarantee.is_private
-    assert result.guarantee.epsilon <= 8
-    assert result.checked is not None
-    assert "epsilon" in str(result)
-    assert "epsilon" in str(result.card)
+    trained = tacit.train("classify", rows(120), model=str(folder / "tiny"), output=folder / "m", **options)
+    assert trained.guarantee.is_private
+    assert trained.guarantee.epsilon <= 8
+    assert trained.checked is not None
+    assert "epsilon" in str(trained)
+    assert "epsilon" in str(trained.card)
     card = Card.from_json((folder / "m" / "card.json").read_text())
-    assert card.made_by == result.card.made_by
+    assert card.made_by == trained.card.made_by
     assert (card.made_by["job"], card.made_by["epsilon"], card.made_by["model"]) == ("train classify", 8, "tiny")
     assert not card.made_by.keys() & {"data", "output", "physical", "resume"}
 
 
 def test_users_are_protected_from_python_too(folder: Path) -> None:
-    result = tacit.federate(
+    trained = tacit.federate(
         "classify", folder / "data.csv", user_column="user", epsilon=8, cohort=10, epochs=1, strategy="head", length=16,
         model=str(folder / "tiny"), output=folder / "m",
     )  # fmt: skip
-    assert result.guarantee.unit.value == "user"
-    assert result.plan.records == 30
+    assert trained.guarantee.unit.value == "user"
+    assert trained.plan.records == 30
     assert Card.from_json((folder / "m" / "card.json").read_text()).made_by["job"] == "federate classify"
 
 
@@ -155,19 +155,19 @@ def test_a_training_is_told_of_while_it_works(folder: Path) -> None:
 
 
 def test_predictions_take_a_list_of_texts_and_columns_by_role(folder: Path) -> None:
-    result = tacit.train("classify", rows(120), model=str(folder / "tiny"), output=folder / "m", **OPTIONS)
+    trained = tacit.train("classify", rows(120), model=str(folder / "tiny"), output=folder / "m", **OPTIONS)
     texts = [row["text"] for row in rows(5)]
-    predictions = tacit.predict(result.folder, texts).predictions
+    predictions = tacit.predict(trained.folder, texts).predictions
     renamed = [{"review": text} for text in texts]
-    assert tacit.predict(result.folder, renamed, columns={"text": "review"}).predictions == predictions
-    tacit.predict(result.folder, renamed, columns=["text=review"], output=folder / "out.csv")
+    assert tacit.predict(trained.folder, renamed, columns={"text": "review"}).predictions == predictions
+    tacit.predict(trained.folder, renamed, columns=["text=review"], output=folder / "out.csv")
     with (folder / "out.csv").open() as file:
         assert [row["prediction"] for row in csv.DictReader(file)] == predictions
     with pytest.raises(BadInputError) as raised:
-        tacit.predict(result.folder, texts, output=folder / "out.csv")
+        tacit.predict(trained.folder, texts, output=folder / "out.csv")
     assert raised.value.code == "output-exists"
     with pytest.raises(BadParameterError) as wrong:
-        tacit.predict(result.folder, texts, columns=["sound=review"])
+        tacit.predict(trained.folder, texts, columns=["sound=review"])
     assert wrong.value.code == "bad-role"
 
 

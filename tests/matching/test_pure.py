@@ -73,11 +73,11 @@ def test_a_user_with_all_rows_moves_the_sums_by_at_most_one(given_rows: list[tup
 @given(st.lists(st.lists(st.integers(-GRID, GRID), min_size=3, max_size=3), min_size=1, max_size=5), st.integers(1, 4))
 def test_projections_keep_their_bound_and_forget_all_but_the_largest(vectors: list[list[int]], kept: int) -> None:
     matrix = np.array([[5, -3, 0, 7], [1, 1, 1, 1], [0, 2, -9, 4]])
-    result = projected(np.array(vectors, dtype=np.int32), matrix, kept, 1000)
-    assert np.abs(result).sum(axis=1).max() <= 1000
-    assert (result != 0).sum(axis=1).max() <= kept
+    steps = projected(np.array(vectors, dtype=np.int32), matrix, kept, 1000)
+    assert np.abs(steps).sum(axis=1).max() <= 1000
+    assert (steps != 0).sum(axis=1).max() <= kept
     whole = np.array(vectors) @ matrix
-    assert (np.sign(result) * np.sign(whole) >= 0).all()
+    assert (np.sign(steps) * np.sign(whole) >= 0).all()
 
 
 def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:

@@ -90,11 +90,11 @@ def test_one_call_for_the_whole_batch():
 
 
 def test_one_text_cannot_spoil_the_batch():
-    results = work(Loud(), Free(), take(deque([order_of("a"), order_of("poison"), order_of("c")])))
-    assert results[0] == ["A"]
-    assert results[2] == ["C"]
-    assert results[1].status == 500
-    assert "RuntimeError" in results[1].message
+    answers = work(Loud(), Free(), take(deque([order_of("a"), order_of("poison"), order_of("c")])))
+    assert answers[0] == ["A"]
+    assert answers[2] == ["C"]
+    assert answers[1].status == 500
+    assert "RuntimeError" in answers[1].message
 
 
 @given(st.integers(1, 4), st.integers(1, 9))
@@ -128,8 +128,8 @@ def paying(key, *texts, dataset=None, user=None, draws=1):
 
 def test_a_batch_of_one_payer_is_one_release(prepared, accounts):
     batch = take(deque([paying("team", "w1 w2"), paying("team", "w3", draws=2)]))
-    results = work(prepared, accounts, batch)
-    assert [len(result) for result in results] == [1, 2]
+    answers = work(prepared, accounts, batch)
+    assert [len(result) for result in answers] == [1, 2]
     (record,) = accounts.ledger.releases()
     assert record.state == "committed"
     assert accounts.ledger.spent(Subject("key", "team")).epsilon == pytest.approx(prepared.rate.of(4).epsilon)
@@ -139,9 +139,9 @@ def test_who_is_over_budget_is_taken_out_and_the_others_go_on(prepared, accounts
     epsilon_each = prepared.rate.of(1).epsilon
     accounts.ledger.set_limit("key", epsilon=3.5 * epsilon_each, name="poor")
     orders = [paying("poor", "w1 w2"), paying("rich", "w1 w2 w3"), paying("poor", "w1 w2"), paying("poor", "w1")]
-    results = work(prepared, accounts, take(deque(orders)))
-    assert [isinstance(result, Exception) for result in results] == [False, False, True, False]
-    assert results[2].code == "budget_exceeded"
+    answers = work(prepared, accounts, take(deque(orders)))
+    assert [isinstance(result, Exception) for result in answers] == [False, False, True, False]
+    assert answers[2].code == "budget_exceeded"
     assert accounts.ledger.spent(Subject("key", "poor")).epsilon == pytest.approx(3 * epsilon_each)
     assert accounts.ledger.spent(Subject("key", "rich")).epsilon == pytest.approx(3 * epsilon_each)
 
@@ -168,8 +168,8 @@ def test_an_order_that_failed_stays_reserved(prepared, accounts, monkeypatch):
 def test_a_limit_per_document_counts_texts_across_requests(prepared, accounts):
     epsilon_each = prepared.rate.of(1).epsilon
     accounts.ledger.set_limit("document", epsilon=2.5 * epsilon_each)
-    results = [work(prepared, accounts, take(deque([paying("team", "w1")])))[0] for _ in range(3)]
-    assert [isinstance(result, Exception) for result in results] == [False, False, True]
+    answers = [work(prepared, accounts, take(deque([paying("team", "w1")])))[0] for _ in range(3)]
+    assert [isinstance(result, Exception) for result in answers] == [False, False, True]
     assert not isinstance(work(prepared, accounts, take(deque([paying("team", "w2")])))[0], Exception)
 
 
@@ -183,8 +183,8 @@ def test_a_text_that_is_sent_twice_in_a_request_counts_twice(prepared, accounts)
 def test_a13_spaces_and_case_do_not_make_another_document_or_user(prepared, accounts):
     epsilon_each = prepared.rate.of(1).epsilon
     accounts.ledger.set_limit("document", epsilon=2.5 * epsilon_each)
-    results = [work(prepared, accounts, take(deque([paying("team", text)])))[0] for text in ("w1", "W1 ", "\tw1\0")]
-    assert [isinstance(result, Exception) for result in results] == [False, False, True]
+    answers = [work(prepared, accounts, take(deque([paying("team", text)])))[0] for text in ("w1", "W1 ", "\tw1\0")]
+    assert [isinstance(result, Exception) for result in answers] == [False, False, True]
     work(prepared, accounts, take(deque([paying("team", "w2", "w2 ", dataset="letters", user="u17 ")])))
     assert accounts.ledger.spent(Subject("dataset", "letters")).epsilon == pytest.approx(prepared.rate.of(2).epsilon)
     assert accounts.ledger.spent(Subject("user", "u17")).epsilon == pytest.approx(prepared.rate.of(2).epsilon)

@@ -350,9 +350,9 @@ def test_b5_simultaneous_changes_lose_nothing_and_a_reader_never_sees_a_broken_f
 
     def read():
         while not done.is_set():
-            result = Keys(state).all()
-            if len(result) < 40:
-                problems.append(len(result))
+            known = Keys(state).all()
+            if len(known) < 40:
+                problems.append(len(known))
 
     reader = threading.Thread(target=read)
     reader.start()

@@ -361,9 +361,9 @@ def test_an_overview_names_no_data_set_of_another_key(two_keys, state, request_b
         limited(state, "dataset", 1e6, dataset=name)
     limited(state, "user", 1e5)
     limited(state, "dataset", 1e6, dataset="service")
-    result = client.get("/v1/ledger", headers=first)
-    assert "of-two" not in result.text
-    limits = result.json()["dataset_limits"]
+    spent = client.get("/v1/ledger", headers=first)
+    assert "of-two" not in spent.text
+    limits = spent.json()["dataset_limits"]
     assert sorted((limit["kind"], limit["dataset"]) for limit in limits if limit["kind"] != "user") == [
         ("dataset", "of-one"),
         ("dataset", "service"),

@@ -50,8 +50,8 @@ def test_b6_uploads_at_the_same_time_cannot_all_take_the_last_place(client, job_
     monkeypatch.setattr(files, "POLL_SECONDS", 0.01)
     threading.Timer(1.0, together.abort).start()
     with ThreadPoolExecutor(9) as many:
-        result = list(many.map(lambda _: client.post("/v1/jobs", **job_form(content=LONG)).status_code, range(9)))
-    assert sorted(result) == [202] * 3 + [429] * 6
+        statuses = list(many.map(lambda _: client.post("/v1/jobs", **job_form(content=LONG)).status_code, range(9)))
+    assert sorted(statuses) == [202] * 3 + [429] * 6
     assert len(client.get("/v1/jobs").json()["jobs"]) == 3
     assert client.post("/v1/jobs", **job_form(content=LONG)).status_code == 429
 
@@ -225,12 +225,12 @@ def test_b7_a_record_of_a_newer_version_keeps_its_results(start, job_form, tmp_p
     first = start()
     job = first.post("/v1/jobs", **job_form(columns=["text"])).json()
     finished(first, job["id"])
-    result = first.get(f"/v1/jobs/{job['id']}/result").content
+    released = first.get(f"/v1/jobs/{job['id']}/result").content
     first.__exit__(None, None, None)
     record = record_of(tmp_path, job)
     record.write_text(json.dumps({**json.loads(record.read_text()), "priority": {"of": "a newer version"}}))
     again = start()
-    assert again.get(f"/v1/jobs/{job['id']}/result").content == result
+    assert again.get(f"/v1/jobs/{job['id']}/result").content == released
     assert "priority" not in again.get(f"/v1/jobs/{job['id']}").text
     again.app.state.schedule._store.update(job["id"], rows=2)
     assert json.loads(record.read_text())["priority"] == {"of": "a newer version"}  # kept for that version
@@ -334,7 +334,7 @@ def test_b7_an_upload_stays_until_the_disk_knows_that_its_job_is_done(start, job
     monkeypatch.setattr(runner, "rewrite_file", fills)
     job = client.post("/v1/jobs", **job_form(content=LONG)).json()
     assert finished(client, job["id"])["state"] == "done"
-    result = client.get(f"/v1/jobs/{job['id']}/result").content
+    released = client.get(f"/v1/jobs/{job['id']}/result").content
     folder = record_of(tmp_path, job).parent
     assert (folder / "input.csv").exists()
     client.__exit__(None, None, None)
@@ -342,7 +342,7 @@ def test_b7_an_upload_stays_until_the_disk_knows_that_its_job_is_done(start, job
     monkeypatch.setattr(runner, "rewrite_file", original)
     again = start()
     assert finished(again, job["id"])["state"] == "done"
-    assert again.get(f"/v1/jobs/{job['id']}/result").content == result
+    assert again.get(f"/v1/jobs/{job['id']}/result").content == released
     assert not (folder / "input.csv").exists()
 
 

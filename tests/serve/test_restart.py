@@ -39,10 +39,10 @@ def test_a_killed_service_finishes_its_jobs(tmp_path, upload, vectors, request_b
     try:
         done = finished(again.client, job["id"], seconds=60)
         assert (done["state"], done["rows"], done["error"]) == ("done", ROWS, None)
-        result = again.client.get(f"/v1/jobs/{job['id']}/result").content
-        assert result.count(b"\n") == ROWS + 1
-        assert len(begun) < len(result)
-        assert result.startswith(begun)  # what was on disk before is what is released now
+        released = again.client.get(f"/v1/jobs/{job['id']}/result").content
+        assert released.count(b"\n") == ROWS + 1
+        assert len(begun) < len(released)
+        assert released.startswith(begun)  # what was on disk before is what is released now
         assert again.client.post("/v1/rewrite", json=request_body()).status_code == 200
     finally:
         again.stop()

@@ -89,8 +89,8 @@ def send(service, case):
 
 
 def test_all_routes_are_described(schema):
-    results = [result.ok() for result in schema.get_all_operations()]
-    assert sorted((operation.method.upper(), operation.path) for operation in results) == sorted(ROUTES)
+    operations = [result.ok() for result in schema.get_all_operations()]
+    assert sorted((operation.method.upper(), operation.path) for operation in operations) == sorted(ROUTES)
 
 
 @pytest.mark.parametrize(
@@ -143,14 +143,14 @@ def sent_from(service, schema, method, path, mode, vectors):
 
 
 def test_the_description_names_types_keys_and_only_what_occurs(service):
-    result = service.get("/openapi.json").json()
-    paths = result["paths"]
-    assert result["components"]["securitySchemes"]["bearer"] == {
+    description = service.get("/openapi.json").json()
+    paths = description["paths"]
+    assert description["components"]["securitySchemes"]["bearer"] == {
         "type": "http",
         "scheme": "bearer",
         "description": "A key of 'tacit serve keys add'.",
     }
-    assert "HTTPValidationError" not in json.dumps(result)
+    assert "HTTPValidationError" not in json.dumps(description)
     assert not any("head" in operations for operations in paths.values())
     media = {
         "/v1/jobs/{id}/events": {"text/event-stream"},

@@ -75,9 +75,9 @@ def test_a_file_becomes_a_corpus_with_everything_beside_it(client, tmp_path):
     assert (done["state"], done["error"]) == ("done", None)
     assert abs(done["rows"] - 200) <= 2
     place = f"/v1/jobs/{job['id']}"
-    result = client.get(f"{place}/result")
-    assert 'filename="corpus.csv"' in result.headers["content-disposition"]
-    rows = list(csv.DictReader(io.StringIO(result.text)))
+    corpus = client.get(f"{place}/result")
+    assert 'filename="corpus.csv"' in corpus.headers["content-disposition"]
+    rows = list(csv.DictReader(io.StringIO(corpus.text)))
     assert set(rows[0]) == {"text", "intent"}
     assert {row["intent"] for row in rows} == set(SENTENCES)
     assert {row["text"] for row in rows} <= set(load_pool("general").sentences)
@@ -91,7 +91,7 @@ def test_a_file_becomes_a_corpus_with_everything_beside_it(client, tmp_path):
     report = client.get(f"{place}/report")
     assert report.headers["content-security-policy"].startswith("sandbox")
     assert "Tatoeba" in client.get(f"{place}/attribution").text
-    assert SECRET not in result.text + report.text + client.get(f"{place}/view").text
+    assert SECRET not in corpus.text + report.text + client.get(f"{place}/view").text
     (tmp_path / "s.tacit").write_bytes(client.get(f"{place}/sketch").content)
     assert read_sketch(tmp_path / "s.tacit").labels == ("weather", "music")
     folder = tmp_path / "state" / "jobs" / job["id"]

@@ -112,7 +112,7 @@ def test_the_smoothing_of_five_nodes_by_hand():
     from tacit.training.graphs.gcn import smoothing_matrix
 
     # A path 0-1-2 and a pair 3-4: degrees with the loop are 2, 3, 2 and 2, 2.
-    result = smoothing_matrix(5, np.array([[0, 1], [1, 2], [3, 4]])).to_dense().numpy()
+    matrix = smoothing_matrix(5, np.array([[0, 1], [1, 2], [3, 4]])).to_dense().numpy()
     six = 6.0**-0.5
     expected = [
         [1 / 2, six, 0, 0, 0],
@@ -121,7 +121,7 @@ def test_the_smoothing_of_five_nodes_by_hand():
         [0, 0, 0, 1 / 2, 1 / 2],
         [0, 0, 0, 1 / 2, 1 / 2],
     ]
-    np.testing.assert_allclose(result, expected, atol=1e-7)
+    np.testing.assert_allclose(matrix, expected, atol=1e-7)
 
 
 def test_torch_geometric_loads_the_weights_and_gives_the_same_logits():

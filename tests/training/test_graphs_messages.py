@@ -185,10 +185,10 @@ def test_received_sums_carry_the_noise_of_the_plan():
     graph = replace(planted(nodes=800), links=np.zeros((0, 2), dtype=np.int64))
     plan = NodePlan.calibrated(epsilon=2.0, nodes=800, links=2)
     train = np.arange(200)
-    result = train_messages(graph, train, plan, StreamKey.from_test_seed(2)).evidence
-    assert not result[:200].any()
+    evidence = train_messages(graph, train, plan, StreamKey.from_test_seed(2)).evidence
+    assert not evidence[:200].any()
     spread = MESSAGE_WEIGHT * np.hypot(0.25 / plan.label_noise, 0.75 / plan.guess_noise)
-    assert result[200:].std() == pytest.approx(spread, rel=0.09)
+    assert evidence[200:].std() == pytest.approx(spread, rel=0.09)
 
 
 def test_links_help_with_a_large_budget_and_nothing_helps_with_a_tiny_one():

@@ -52,11 +52,11 @@ def test_the_recurrence_is_that_of_torch_and_padding_changes_nothing():
     mask = (torch.arange(9) < lengths[:, None]).long()
     packed = torch.nn.utils.rnn.pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
     expected, _ = torch.nn.utils.rnn.pad_packed_sequence(theirs(packed)[0], batch_first=True)
-    result = ours(values, mask)
+    states = ours(values, mask)
     for i, length in enumerate(lengths.tolist()):
-        assert torch.allclose(result[i, :length], expected[i, :length], atol=1e-6)
+        assert torch.allclose(states[i, :length], expected[i, :length], atol=1e-6)
         alone = ours(values[i : i + 1, :length], mask[i : i + 1, :length])
-        assert torch.allclose(result[i, :length], alone[0], atol=1e-6)
+        assert torch.allclose(states[i, :length], alone[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", TASKS)

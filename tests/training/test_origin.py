@@ -82,7 +82,7 @@ def test_training_on_released_text_keeps_the_promise_of_the_text(tmp_path):
     of_file = (str(data), 10)
     plain = trained(TrainingPlan.without_privacy(records=1000, batch=100, epochs=1))
     promise = released_text(tmp_path / "card.json", *of_file, ["text"])
-    result = Origin(released=promise).with_training(plain, "m")
+    promised = Origin(released=promise).with_training(plain, "m")
     for other in (("in.csv", 10), ("out.csv", 11)):
         with pytest.raises(BadInputError, match=r"speaks of out\.csv with 10 rows"):
             released_text(tmp_path / "card.json", *other, ["text"])
@@ -91,9 +91,9 @@ def test_training_on_released_text_keeps_the_promise_of_the_text(tmp_path):
     (tmp_path / "bare.json").write_text(Card(release).to_json())
     with pytest.raises(BadInputError, match="speaks of no file"):
         released_text(tmp_path / "bare.json", *of_file, ["text"])
-    assert result.is_private
-    assert (result.notion, result.epsilon, result.unit) == (Notion.PURE, 3.0, Unit.DOCUMENT)
-    assert "post-processing" in result.history[-1]
+    assert promised.is_private
+    assert (promised.notion, promised.epsilon, promised.unit) == (Notion.PURE, 3.0, Unit.DOCUMENT)
+    assert "post-processing" in promised.history[-1]
     (tmp_path / "void.json").write_text(Card(release.voided("a test seed")).to_json())
     with pytest.raises(BadInputError, match="promises nothing"):
         released_text(tmp_path / "void.json", *of_file, ["text"])

@@ -39,8 +39,8 @@ def test_the_head_reads_the_mean_of_what_is_there(folder, tokenizer):  # noqa: F
     body = transformers.AutoModel.from_pretrained(folder).eval()
     states = body(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).last_hidden_state
     expected = model.head(torch.stack([states[0, :2].mean(0), states[1].mean(0)]))
-    result = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
-    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
+    logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
+    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("strategy", ["full", "bias", "head", "last-1", "lora"])

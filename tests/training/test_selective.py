@@ -104,27 +104,27 @@ def promise(adjacency=Adjacency.REPLACE_ONE):
 
 def test_after_redacted_text_only_redacted_places_are_promised_anything():
     second = promise()
-    result = selective_guarantee(second, First(FirstKind.REDACTED, "the detector 'patterns'"))
-    assert result.adjacency is Adjacency.SAME_REDACTED
-    assert result.epsilon == second.epsilon
-    sentence = plain_sentence(result)
+    promised = selective_guarantee(second, First(FirstKind.REDACTED, "the detector 'patterns'"))
+    assert promised.adjacency is Adjacency.SAME_REDACTED
+    assert promised.epsilon == second.epsilon
+    sentence = plain_sentence(promised)
     assert "redacted places" in sentence
     assert "not protected at all" in sentence
     assert "Whatever one record was" not in sentence
-    assert any("missed" in line for line in result.not_covered)
-    assert any("removing a whole record" in line for line in result.not_covered)
-    assert "patterns" in result.domain
-    assert any("outside of the promise" in (item.paid_by or "") for item in result.provenance)
-    assert any("fixed rule" in line for line in result.assumptions)
+    assert any("missed" in line for line in promised.not_covered)
+    assert any("removing a whole record" in line for line in promised.not_covered)
+    assert "patterns" in promised.domain
+    assert any("outside of the promise" in (item.paid_by or "") for item in promised.provenance)
+    assert any("fixed rule" in line for line in promised.assumptions)
     with pytest.raises(NoGuaranteeError, match="adjacency"):
-        _ = result < second
+        _ = promised < second
     with pytest.raises(NoGuaranteeError, match="adjacency"):
-        result.then(second)
+        promised.then(second)
     other = selective_guarantee(second, First(FirstKind.REDACTED, "a word list (00)"))
     with pytest.raises(NoGuaranteeError, match="domain"):
-        result.then(other)
-    assert "redacted places only" in Card(result).to_text()
-    assert Card.from_json(Card(result).to_json()).guarantee == result
+        promised.then(other)
+    assert "redacted places only" in Card(promised).to_text()
+    assert Card.from_json(Card(promised).to_json()).guarantee == promised
 
 
 def test_the_second_phase_is_accounted_for_replaced_records():

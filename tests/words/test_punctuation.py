@@ -134,9 +134,9 @@ def test_a3_the_audit_refutes_a_claim_that_forgets_the_copy(name, table):
     forgetful = Forgetful(**mechanism.get_params())
     if name == "truncated-gumbel":  # its epsilon is so large that only the exact law can refute
         settings = replace(settings, samples=None)
-    results = [f for section in audit_mechanism(forgetful, settings) for f in section.findings]
-    assert any(f.refuted for f in results)
-    assert any(f.numbers.get("worst", f.numbers.get("witness", {})).get("left") in WORDS for f in results if f.refuted)
+    findings = [f for section in audit_mechanism(forgetful, settings) for f in section.findings]
+    assert any(f.refuted for f in findings)
+    assert any(f.numbers.get("worst", f.numbers.get("witness", {})).get("left") in WORDS for f in findings if f.refuted)
 
 
 def test_a3_the_command_takes_pipeline_options(tmp_path):

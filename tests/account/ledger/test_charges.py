@@ -40,9 +40,9 @@ def metric(**more: object) -> Guarantee:
 @given(EPSILONS, LENGTHS)
 def test_a_text_costs_the_sum_of_its_tokens(epsilon: float, tokens: int) -> None:
     promised = replace(pure(epsilon, Unit.TOKEN), slack=1e-9)
-    result = rate_of(promised).of(tokens)
-    assert result.epsilon == pytest.approx(promised.for_document(tokens).exponent())
-    assert result.epsilon == pytest.approx(tokens * (epsilon + 1e-9))
+    price = rate_of(promised).of(tokens)
+    assert price.epsilon == pytest.approx(promised.for_document(tokens).exponent())
+    assert price.epsilon == pytest.approx(tokens * (epsilon + 1e-9))
 
 
 @given(LENGTHS)
@@ -55,9 +55,9 @@ def test_a_metric_costs_its_largest_distance(tokens: int) -> None:
 @given(EPSILONS, st.floats(1e-12, 1e-4), st.integers(1, 50))
 def test_documents_of_a_user_add_up_with_their_deltas(epsilon: float, delta: float, documents: int) -> None:
     promised = replace(pure(epsilon), notion=Notion.APPROXIMATE, delta=delta)
-    result = rate_of(promised).of(documents)
-    assert result.epsilon == pytest.approx(documents * epsilon)
-    assert result.delta == pytest.approx(min(1.0, documents * delta))
+    price = rate_of(promised).of(documents)
+    assert price.epsilon == pytest.approx(documents * epsilon)
+    assert price.delta == pytest.approx(min(1.0, documents * delta))
 
 
 def test_adding_or_removing_counts_twice_for_replacing() -> None:
@@ -69,9 +69,9 @@ def test_adding_or_removing_counts_twice_for_replacing() -> None:
         model=Model.CENTRAL,
         adjacency=Adjacency.ADD_REMOVE,
     )
-    result = rate_of(model).of(1)
-    assert result.epsilon == 6.0
-    assert result.delta == pytest.approx(1e-6 * (1 + math.exp(3.0)))
+    price = rate_of(model).of(1)
+    assert price.epsilon == 6.0
+    assert price.delta == pytest.approx(1e-6 * (1 + math.exp(3.0)))
     charges = charges_of(model, "d", [], hashed)
     assert charge(charges, "dataset", "d", PRESENCE) == (1, 3.0, 0.0, 1e-6)
 

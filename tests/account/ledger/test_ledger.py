@@ -65,9 +65,9 @@ def test_only_what_could_be_under_counted_waits_for_the_disk(file_ledger: Ledger
     file_ledger._database.connection.set_trace_callback(statements.append)
 
     def settings() -> list[str]:
-        results = [line.rpartition(" ")[2] for line in statements if line.startswith("PRAGMA synchronous")]
+        levels = [line.rpartition(" ")[2] for line in statements if line.startswith("PRAGMA synchronous")]
         statements.clear()
-        return results
+        return levels
 
     first = file_ledger.reserve(pure(2), dataset="d", subjects=[A], token="1")
     second = file_ledger.reserve(pure(2), dataset="d", subjects=[A], token="2")

@@ -39,16 +39,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def advices(files: dict[str, Path]) -> list[Advised]:
     """The advice for every combination of answers and every kind of file, or the code of the error in its place."""
-    results: list[Advised] = []
+    every_advice: list[Advised] = []
     sources: list[tuple[str | None, str | None]] = [(None, None), ("table", None), ("table", "public"), ("lines", None)]
     for given, (source, public) in itertools.product(answers(), sources):
         more = {} if public is None else {"public_text": str(files[public])}
         data = None if source is None else str(files[source])
         try:
-            results.append((given, source, guide(data, **given, **more)))
+            every_advice.append((given, source, guide(data, **given, **more)))
         except BadInputError as error:
-            results.append((given, source, error.code))
-    return results
+            every_advice.append((given, source, error.code))
+    return every_advice
 
 
 # Rules ----------------------------------------------------------------------------------------------------------------

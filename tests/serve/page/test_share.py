@@ -98,8 +98,8 @@ def test_a_file_becomes_a_corpus_that_is_shown(open_page: Opener, view: str, kin
     assert {"the corpus", "the sketch", "the report", "the attribution", "card.json"} <= set(names)
     page.evaluate("() => document.querySelectorAll('#view-share details').forEach((part) => (part.open = true))")
     assert page.evaluate(WIDE) <= 0
-    result = axe.run(page)
-    assert result.violations_count == 0, result.generate_report()
+    violations = axe.run(page)
+    assert violations.violations_count == 0, violations.generate_report()
 
 
 def test_what_cannot_be_read_is_told_and_a_text_file_has_topics(open_page: Opener) -> None:
