@@ -11,11 +11,12 @@ from typing import Annotated, ClassVar, Final
 import click
 from pydantic import Field
 
-from tacit.account.ledger import Ledger, Subject, open_ledger
+from tacit.account.ledger import Subject, open_ledger
 from tacit.account.ledger.cards import add_card
 from tacit.cli import ledger_keeping, ledger_tables
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.ledger_keeping import LedgerOptions
+from tacit.cli.terminal import tell_if_new
 from tacit.errors import BadInputError, BadParameterError
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import AsJson, Dataset, Delta, Epsilon, Force, Name, Output
@@ -292,13 +293,6 @@ def verify(options: VerifyOptions) -> None:
         if not options.as_json:
             click.echo("this ledger was changed: what it says about spent budget cannot be relied on", err=True)
         raise click.exceptions.Exit(1)
-
-
-def tell_if_new(ledger: Ledger) -> None:
-    """Say loudly, also with --quiet, that a ledger was made: whoever misspelled a name, or lost the file, has to know
-    that what was spent before is not counted."""
-    if ledger.making is not None:
-        click.echo(ledger.making, err=True)
 
 
 def _text_of(path: Path) -> str:

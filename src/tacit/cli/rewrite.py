@@ -7,10 +7,8 @@ import time
 from itertools import islice
 from typing import Annotated
 
-import click
 from pydantic import Field
 
-from tacit.account.ledger import Ledger
 from tacit.catalog import find
 from tacit.cli import terminal
 from tacit.cli.bars import RewriteBar
@@ -79,7 +77,7 @@ def rewrite(config: RewriteConfig, shown: Shown) -> None:
 
     with RewriteBar(shown=not shown.quiet) as bar:
         result = run(
-            config, bar.update, mechanism=mechanism, on_block=seen, on_promise=warn_of, on_ledger=say_if_new,
+            config, bar.update, mechanism=mechanism, on_block=seen, on_promise=warn_of, on_ledger=terminal.tell_if_new,
             command=shown_command(config),
         )  # fmt: skip
     notices.finish()
@@ -105,12 +103,6 @@ def check_diff(config: RewriteConfig, shown: Shown) -> None:
             "differences-need-a-terminal",
             "--diff shows private text, so it needs a file (-o) or a terminal as output, not a pipe",
         )
-
-
-def say_if_new(ledger: Ledger) -> None:
-    """Report a new ledger, also with --quiet: after a misspelled name, earlier spending is not counted."""
-    if ledger.making is not None:
-        click.echo(ledger.making, err=True)
 
 
 def show_plan(plan: RewriteResult) -> None:

@@ -9,8 +9,7 @@ from pydantic import Field
 from rich.table import Table
 
 from tacit.cli.generated import acting_group, command_for, group_of
-from tacit.cli.ledger import tell_if_new
-from tacit.cli.terminal import output_console
+from tacit.cli.terminal import output_console, tell_if_new
 from tacit.errors import BadInputError, BadParameterError
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import Delta, Epsilon, Name, Quiet, RefuseNominal

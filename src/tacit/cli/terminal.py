@@ -5,13 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from tacit.card import Card
 from tacit.text.tokens import split
+
+if TYPE_CHECKING:
+    from tacit.account.ledger import Ledger
 
 
 def error_console() -> Console:
@@ -26,6 +31,13 @@ def output_console() -> Console:
 def warn(message: str) -> None:
     """One line that a user should know of, and that stops nothing."""
     error_console().print(f"warning: {message}", markup=False)
+
+
+def tell_if_new(ledger: Ledger) -> None:
+    """Say loudly, also with --quiet, that a ledger was made: whoever misspelled a name, or lost the file, has to know
+    that what was spent before is not counted."""
+    if ledger.making is not None:
+        click.echo(ledger.making, err=True)
 
 
 def warn_if_nominal(card: Card) -> None:

@@ -64,10 +64,8 @@ class HeldRows:
             return Labeled(self.texts, self.labels), self.test
         order = public_generator(3).permutation(len(self.texts)).tolist()
         held, rest = order[::TEST_SHARE], [place for rank, place in enumerate(order) if rank % TEST_SHARE]
-        return self._at(rest), self._at(held)
-
-    def _at(self, places: Sequence[int]) -> Labeled:
-        return Labeled([self.texts[place] for place in places], [self.labels[place] for place in places])
+        rows = Labeled(self.texts, self.labels)
+        return rows.at(rest), rows.at(held)
 
 
 @dataclass(frozen=True)

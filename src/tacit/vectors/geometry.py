@@ -21,6 +21,7 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import public_generator
 from tacit.vectors import cache
 from tacit.vectors.distance_rows import Vectors, centered, error_bound, matrix_of
+from tacit.vectors.search import distances_between
 
 _BLOCK = 512
 _MOST_PAIRS = 1 << 18  # computed again at once
@@ -47,7 +48,7 @@ def _farthest(vectors: NDArray[np.floating]) -> float:
     best = 0.0
     place = 0
     for _ in range(4):  # walk to the farthest word a few times: a good first value prunes nearly everything
-        distances = _differences(rows[place], rows)
+        distances = distances_between(rows[place], rows)
         place = int(distances.argmax())
         best = max(best, float(distances[place]))
     product = _SquaredDistances(rows)
@@ -59,7 +60,7 @@ def _farthest(vectors: NDArray[np.floating]) -> float:
             break
         block = product.block(slice(start, start + height), slice(start, stop))
         i, j = np.unravel_index(int(block.argmax()), block.shape)
-        best = max(best, float(_differences(rows[start + i], rows[start + j][None])[0]))
+        best = max(best, float(distances_between(rows[start + i], rows[start + j][None])[0]))
     return best
 
 
@@ -252,11 +253,6 @@ def _forget_lower_triangle(block: Floats, value: float) -> None:
     """Each pair once: in a block whose first row and column are the same word, keep only column > row."""
     size = min(block.shape)
     block[np.tril_indices(len(block), 0, size)] = value
-
-
-def _differences(row: Floats, rows: NDArray[np.floating]) -> Floats:
-    difference = np.asarray(rows, dtype=np.float64) - row
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", difference, difference)))
 
 
 def _pair_distances(vectors: NDArray[np.floating], pairs: Ids) -> Floats:
