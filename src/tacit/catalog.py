@@ -4,7 +4,6 @@ about a mechanism is on its class."""
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import pkgutil
@@ -17,7 +16,7 @@ from functools import cache
 from typing import Any, TypedDict
 
 from tacit import plugins
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, did_you_mean
 from tacit.mechanism import Mechanism
 from tacit.needs import Ability
 from tacit.parameters import parameters_of
@@ -73,13 +72,11 @@ def find(name: str) -> type[Mechanism]:
     if name in registered:
         return registered[name]
     known = sorted(registered)
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean '{close[0]}'?" if close else "."
     raise BadParameterError(
         "unknown-mechanism",
         "there is no mechanism '{name}'{hint} The mechanisms are: {known}",
         name=shortened(name),
-        hint=hint,
+        hint=did_you_mean(name, known),
         known=", ".join(known),
     )
 
@@ -109,15 +106,13 @@ def build(name: str, options: Mapping[str, object]) -> Mechanism:
     for key, value in options.items():
         field_name = key.replace("-", "_")
         if field_name not in known:
-            close = difflib.get_close_matches(field_name, known, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else "."
             offered = ", ".join(sorted(known.keys() - {"seed"}))
             raise BadParameterError(
                 "unknown-mechanism-option",
                 "{mechanism} has no option '{name}'{hint} Its options are: {offered}",
                 mechanism=name,
                 name=shortened(key),
-                hint=hint,
+                hint=did_you_mean(field_name, known),
                 offered=offered,
             )
         values[field_name] = _converted(key, value, hints[field_name])

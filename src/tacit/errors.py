@@ -18,7 +18,7 @@ import importlib
 import importlib.util
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Protocol, Self
@@ -189,6 +189,18 @@ def place_of(error: BaseException) -> str:
 def install_line(*extras: str) -> str:
     """The command that installs Tacit with these extras."""
     return f"pip install '{DISTRIBUTION}[{','.join(dict.fromkeys(extras))}]'"
+
+
+def did_you_mean(name: str, known: Iterable[str], *, otherwise: str = ".", cutoff: float = 0.6) -> str:
+    """How a sentence about an unknown name goes on: with the known one that is spelled most like it, if one is.
+
+    >>> did_you_mean("santxt", ["santext", "tem"]), did_you_mean("x", ["santext", "tem"])
+    ("; did you mean 'santext'?", '.')
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean '{close[0]}'?" if close else otherwise
 
 
 def package_folder(package: str, what: str, install: str) -> Path:

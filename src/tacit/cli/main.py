@@ -9,13 +9,12 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 
 import click
 
 from tacit.cli.naming import TERMINAL
-from tacit.errors import PYTHON, MissingExtraError, TacitError, TacitWarning, place_of
+from tacit.errors import PYTHON, MissingExtraError, TacitError, TacitWarning, did_you_mean, place_of
 from tacit.needs import Ability, ability_of, why_not
 from tacit.version import __version__
 
@@ -54,8 +53,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name not in COMMANDS:
-            close = get_close_matches(cmd_name, COMMANDS, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            hint = did_you_mean(cmd_name, COMMANDS, otherwise="")
             ctx.fail(f"there is no command '{cmd_name}'{hint} The commands are: {', '.join(COMMANDS)}")
         module = importlib.import_module(COMMANDS[cmd_name][0])
         command: click.Command = module.command

@@ -15,13 +15,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, did_you_mean
 from tacit.experiments.data_sets import DATA_VARIABLE, FOLDER, brought_folders
 from tacit.experiments.declared import EPSILON, Strict, Value, shown
 from tacit.experiments.quantities import Amount
@@ -309,8 +308,7 @@ def _quoted(value: object) -> str:
 
 def _unknown(place: str, known: Sequence[str]) -> str:
     table, _, key = place.rpartition(".")
-    close = get_close_matches(key, known, n=1)
-    hint = f"; did you mean '{close[0]}'?" if close else ""
+    hint = did_you_mean(key, known, otherwise="")
     allowed = f" The keys there are: {', '.join(known)}" if known else ""
     return f"unknown key '{key}'{f' in {table}' if table else ''}{hint}{allowed}"
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, did_you_mean
 from tacit.experiments.config import DataSet, RawTable, StepTable, VariantTable, parse
 from tacit.experiments.declared import Axes, Strict, Value, matches, shown
 from tacit.experiments.steps import AnyKind, kind_named
@@ -183,14 +182,13 @@ def _alternatives(
 
 def _no_such_axis(where: str, axis: str, accepted: Collection[str]) -> BadInputError:
     known = sorted(set(accepted) - {"test_seed"})
-    close = get_close_matches(axis, known, n=1)
     return BadInputError(
         "no-such-axis",
         "'{where}.over.{axis}' varies something that the step does not have{hint} It has {known}; another axis needs a "
         "table [variants.{axis}.VALUE] for each value",
         where=where,
         axis=axis,
-        hint=f"; did you mean '{close[0]}'?" if close else ".",
+        hint=did_you_mean(axis, known),
         known=", ".join(known),
     )
 

@@ -5,11 +5,10 @@ A kind names the scores to show first in `Kind.measures`, and all others in `Kin
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Final
 
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, did_you_mean
 from tacit.experiments.steps import kinds
 
 ENDS: Final = ("low", "high", "floor", "ceiling")
@@ -30,13 +29,12 @@ def check_measure(kind: str, name: str, step: str) -> None:
     if is_measure(kind, name) or (dot and end in ENDS and is_measure(kind, stem)):
         return
     known = measures_of(kind)
-    close = get_close_matches(name, known, n=1)
     raise BadInputError(
         "no-such-score",
         "'{step}' has no score '{name}'{hint} A {kind} step has: {known}",
         step=step,
         name=name,
-        hint=f"; did you mean '{close[0]}'?" if close else ".",
+        hint=did_you_mean(name, known),
         kind=kind,
         known="; ".join(known),
     )

@@ -6,13 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from itertools import chain, product
 from typing import Any, Final, TypeVar
 
 import pandas as pd
 
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, did_you_mean
 from tacit.experiments.config import Experiment, FigureRule, Published, WideTable
 from tacit.experiments.declared import EPSILON, Axes, Value, Where, allowed, matches, shown
 from tacit.experiments.expansion import Offered, Step
@@ -200,8 +199,7 @@ NO_HINT: Final = ":"
 
 
 def _hint(name: str, known: Sequence[str], cutoff: float = SIMILAR, end: str = NO_HINT) -> str:
-    close = get_close_matches(name, known, n=1, cutoff=cutoff)
-    return f"; did you mean '{close[0]}'?" if close else end
+    return did_you_mean(name, known, otherwise=end, cutoff=cutoff)
 
 
 # The report -------------------------------------------------------------------------------------------------------

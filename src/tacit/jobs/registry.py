@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, did_you_mean
 from tacit.jobs.config import Config
 from tacit.jobs.training.tasks import TASK_NAMES
 from tacit.training.task_registry import TASKS
@@ -84,12 +83,11 @@ def job_place(job: str) -> JobPlace:
     if job in names:
         kind, _, task = job.partition(" ")
         return JobPlace(TASK_JOBS[kind], "CONFIGS", task=task)
-    close = get_close_matches(job, names, n=1)
     raise BadInputError(
         "no-such-job",
         "there is no job '{job}'{hint} The jobs are: {jobs}",
         job=job,
-        hint=f"; did you mean '{close[0]}'?" if close else ".",
+        hint=did_you_mean(job, names),
         jobs=", ".join(names),
     )
 
