@@ -11,7 +11,7 @@ import pytest
 from tacit.cli.main import run
 from tests.auditing.test_synthetic_membership import private_rows
 
-FEW = ["--releases", "20", "--corpora", "0", "--coins", "20", "--seed", "5", "-q"]
+FEW = ["--releases", "30", "--corpora", "0", "--coins", "20", "--seed", "5", "-q"]
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,10 @@ from tacit.matching import pure
 from tacit.matching.artifact import read_sketch, save_sketch
 from tacit.matching.features import default_map
 from tacit.matching.labels import ListedLabels
+from tacit.matching.maps import map_from
 from tacit.matching.merging import merge_sketches
 from tacit.matching.pool import load_pool
-from tacit.matching.pure import PureMap, map_from, projected, public_directions, pure_map
+from tacit.matching.pure import PureMap, projected, public_directions, pure_map
 from tacit.matching.pure_noise import laplace_steps, laplace_totals, laplace_variance
 from tacit.matching.sketch import build_sketch
 from tacit.matching.sums import exact_sums, rows_in_memory

@@ -12,8 +12,8 @@ from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.options import Printing
 from tacit.cli.quiet import Quiet
-from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import AsJson
+from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.fields import AsJson, Sentences
 from tacit.jobs.pool import PoolConfig, run
 from tacit.matching.pool import SentencePool, bundled_pools, load_pool
 
@@ -59,7 +59,9 @@ class PoolShowOptions(Config):
         Option(Group.DATA, positional=True, metavar="[POOL]"),
     ] = "general"
     sentences: Annotated[
-        int, Field(ge=0, description="How many of its sentences (also -n)."), Option(Group.DATA, old_names=("-n",))
+        Sentences[int],
+        Field(ge=0, description="How many of its sentences (also -n)."),
+        Varied(group=Group.DATA, old_names=("-n",)),
     ] = 10
     as_json: AsJson = False
 

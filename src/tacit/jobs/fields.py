@@ -306,6 +306,7 @@ SynthesisWay = Annotated[
 SyntheticRowCount = Annotated[
     T, Field(ge=1, description="Rows to write."), Option(Group.WRITING, old_names=("number",))
 ]
+Sentences = Annotated[T, Field(description="How many sentences."), Option(Group.WRITING)]
 SketchFile = Annotated[T, Option(Group.DATA, positional=True, metavar="SKETCH")]
 SampleSeed = Annotated[
     int | None,

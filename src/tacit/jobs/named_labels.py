@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tacit.errors import BadParameterError
+from tacit.jobs.config import option_twice
 from tacit.jobs.values import split_at_commas
 
 NamedLabels = tuple[tuple[str, tuple[str, ...]], ...]
@@ -19,6 +20,17 @@ def named_labels(value: Any) -> object:
     if isinstance(value, Mapping):
         return tuple((str(column), tuple(names)) for column, names in value.items())
     return tuple(_named_column(item) for item in ([value] if isinstance(value, str) else value))
+
+
+def with_label_columns(values: object) -> object:
+    """Options in which `label_column`, the name of one column, has become `label_columns`."""
+    if not isinstance(values, dict) or "label_column" not in values:
+        return values
+    renamed = dict(values)
+    column = renamed.pop("label_column")
+    if renamed.get("label_columns"):
+        raise option_twice("label_column")
+    return {**renamed, "label_columns": () if column is None else (column,)}
 
 
 def _named_column(item: Any) -> tuple[str, Sequence[object]]:

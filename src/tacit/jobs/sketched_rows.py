@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.encoders import encoder_needs
 from tacit.errors import BadParameterError
-from tacit.jobs.config import Config, Group, Option, Varied, option_twice
+from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AutoDelta,
     Data,
@@ -19,13 +19,15 @@ from tacit.jobs.fields import (
     LabelColumns,
     Labels,
     Ledger,
+    Sentences,
     TestSeed,
     UserColumn,
     UsualColumn,
 )
-from tacit.jobs.named_labels import NamedEdges, NamedLabels, named_labels
+from tacit.jobs.named_labels import NamedEdges, NamedLabels, named_labels, with_label_columns
 from tacit.jobs.sources import needs_of_source
-from tacit.jobs.values import CommaSeparated
+from tacit.jobs.values import CommaSeparated, sentences_or_auto
+from tacit.matching.documents import with_lengths
 from tacit.matching.features import FeatureMap, default_map
 from tacit.matching.pure import pure_map
 from tacit.needs import Ability, needs_of_ledger
@@ -92,6 +94,13 @@ class SketchedRows(Config):
         Field(ge=1, description="Without a label column: so many public topics take its place (64 by default)."),
         Option(Group.DATA),
     ] = None
+    sentences: Annotated[
+        Sentences[int | Literal["auto"]],
+        BeforeValidator(sentences_or_auto),
+        Field(description="How long released texts are: a public number of sentences, or 'auto' for about as long as "
+              "the private ones, whose lengths are counted in the same release."),
+        Varied(metavar="N|auto"),
+    ] = "auto"  # fmt: skip
     format: Format = None
     delta: AutoDelta = "auto"
     pure: Annotated[
@@ -132,13 +141,7 @@ class SketchedRows(Config):
     @classmethod
     def _one_column_by_its_name(cls, values: object) -> object:
         """Takes `label_column` for one column, as most jobs call it."""
-        if not isinstance(values, dict) or "label_column" not in values:
-            return values
-        renamed = dict(values)
-        column = renamed.pop("label_column")
-        if renamed.get("label_columns"):
-            raise option_twice("label_column")
-        return {**renamed, "label_columns": () if column is None else (column,)}
+        return with_label_columns(values)
 
     @property
     def label_column(self) -> str | None:
@@ -236,4 +239,7 @@ class SketchedRows(Config):
 
     def feature_map(self) -> FeatureMap:
         """The features that are summed."""
-        return pure_map(self.encoders) if self.pure else default_map(self.encoders, words=self.vocabulary)
+        if self.pure:
+            return pure_map(self.encoders)  # it has no room for lengths
+        usual = default_map(self.encoders, words=self.vocabulary)
+        return with_lengths(usual) if self.sentences == "auto" else usual

@@ -76,7 +76,13 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     if config.evolve:
         pools = [*pools, *_evolved(config, sketch, pools, writer, progress)]
     corpus = matched_corpus(
-        sketch, pools, rows=config.rows, keep_proportions=config.keep_proportions, seed=seed, progress=progress
+        sketch,
+        pools,
+        rows=config.rows,
+        keep_proportions=config.keep_proportions,
+        seed=seed,
+        sentences=config.public_sentences,
+        progress=progress,
     )
     if config.evolve:
         corpus = _with_evolution(config, corpus, writer)

@@ -45,7 +45,10 @@ class MatchingConfig(SketchedRows):
     ] = USUAL_POOLS  # fmt: skip
     rows: Annotated[
         SyntheticRowCount[int | None],
-        Field(description="Rows to draw; by default as many as private ones, at least 30,000 and 500 a label."),
+        Field(
+            description="Rows to draw; by default as many as private ones, at least 30,000 and 500 a label "
+            "(fewer of long texts)."
+        ),
     ] = None
     keep_proportions: Annotated[
         bool,
@@ -106,6 +109,11 @@ class MatchingConfig(SketchedRows):
                 "writer-without-rounds", "{option.writer} writes in the rounds of {option.evolve[2]}"
             )
         return self
+
+    @property
+    def public_sentences(self) -> int | None:
+        """The public number of sentences of a text; None if the release says how long texts are."""
+        return None if self.sentences == "auto" else self.sentences
 
     @property
     def sketch_path(self) -> Path:

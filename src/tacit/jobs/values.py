@@ -72,6 +72,27 @@ def number_or_auto(value: Any) -> object:
         ) from None
 
 
+MOST_SENTENCES = 100
+
+
+def sentences_or_auto(value: Any) -> object:
+    """A number of sentences, or 'auto'."""
+    if isinstance(value, str) and value == "auto":
+        return value
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = 0
+    if not 1 <= number <= MOST_SENTENCES:
+        raise BadParameterError(
+            "bad-sentences",
+            "{option.sentences} is a number from 1 to {most} or 'auto', not '{value}'",
+            most=MOST_SENTENCES,
+            value=quotable(value),
+        )
+    return number
+
+
 def _strategy_name(value: str | None) -> str | None:
     """The name of a strategy; None stands for the usual one."""
     return None if value is None else check_strategy(value)

@@ -28,8 +28,8 @@ from tacit.atomic import write_files
 from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.matching.labels import PublicLabels, rule_from
+from tacit.matching.maps import map_from
 from tacit.matching.marginals import JointLabels
-from tacit.matching.pure import map_from
 from tacit.matching.sides import side_size
 from tacit.matching.sketch import Sketch
 from tacit.matching.sums import MOST_NUMBERS

@@ -15,10 +15,20 @@ import numpy as np
 from tacit.arrays import Floats, Floats32, Ids, Integers
 from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
+from tacit.matching.composing import (
+    LARGEST_PART,
+    DrawnDocuments,
+    PublicSentences,
+    drawn_documents,
+    joined,
+    public_directions,
+)
 from tacit.matching.discriminant import Discriminant, fitted_discriminant, sample_places, steadied_counts
-from tacit.matching.drawing import best_first, drawn_rows, lifted_shares, rows_per_label
+from tacit.matching.documents import ONE_SENTENCE_EACH, TextLengths, text_lengths
+from tacit.matching.drawing import DrawnRows, best_first, lifted_shares, rows_per_label
 from tacit.matching.marginals import JointLabels
 from tacit.matching.pool import SentencePool, attribution_of
+from tacit.matching.sides import map_side_size
 from tacit.matching.sketch import Sketch
 from tacit.noise.source import public_generator
 from tacit.progress import WorkProgress
@@ -26,8 +36,8 @@ from tacit.progress import WorkProgress
 MECHANISM = "matching (public sentences drawn by noisy sums of private rows)"
 USUAL_ROWS = 30_000
 USUAL_ROWS_OF_LABEL = 500
-LARGEST_PART = 0.1
-"""Of the sentences of the pools, the part that one label may use before sentences are repeated."""
+USUAL_CHARACTERS = 20_000_000
+"""Of long texts fewer rows are drawn by default, about so many characters in all."""
 FEWEST_SENTENCES = 1_000
 BLOCK = 20_000
 
@@ -36,8 +46,9 @@ BLOCK = 20_000
 class MatchedCorpus:
     """Rows of public sentences, those that fit their label best first (`tacit.matching.drawing.best_first`).
 
-    texts        one sentence each
+    texts        one or several sentences each
     labels       one label each
+    sentences    the public sentences of each text
     guarantee    the promise of the sketch
     attribution  what the licenses of the sentences ask for
     columns      with several label columns: the labels of each, by its name
@@ -47,15 +58,19 @@ class MatchedCorpus:
     labels: Sequence[str]
     guarantee: Guarantee
     attribution: str
+    sentences: Sequence[Sequence[str]] = ()
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.texts)
 
 
-def usual_rows(sketch: Sketch) -> int:
-    """As many rows as the sketch is of, and at least 30,000 and 500 a label: learners profit, and rows cost nothing."""
+def usual_rows(sketch: Sketch, lengths: TextLengths = ONE_SENTENCE_EACH) -> int:
+    """As many rows as the sketch is of, and at least 30,000 and 500 a label: learners profit, and rows cost nothing. Of
+    long texts at least 20 million characters are enough."""
     least = max(USUAL_ROWS, USUAL_ROWS_OF_LABEL * len(sketch.labels))
+    if not lengths.one_sentence:
+        least = min(least, math.ceil(USUAL_CHARACTERS / lengths.mean_characters))
     return max(least, round(float(steadied_counts(sketch).sum())))
 
 
@@ -66,6 +81,7 @@ def matched_corpus(
     rows: int | None = None,
     keep_proportions: bool = False,
     seed: int = 0,
+    sentences: int | None = None,
     progress: WorkProgress | None = None,
 ) -> MatchedCorpus:
     """Public sentences of the pools with the labels of a sketch.
@@ -73,26 +89,56 @@ def matched_corpus(
     keep_proportions   the labels in their noisy proportions; otherwise rare ones are lifted (`lifted_shares`), unless
                        there are several label columns
     seed               public: it repeats the choice, and has nothing to do with the noise
+    sentences          of a text, a public number; without it texts are as long as the release says, or one sentence
+                       each where it does not count lengths
     """
     if isinstance(sketch.rule, JointLabels):
         from tacit.matching.joint_corpus import joint_corpus  # it is made of the functions of this module
 
-        return joint_corpus(sketch, pools, rows=rows, seed=seed, progress=progress)
-    places, sentences = pool_places(pools)
-    scores = scored_pool(sketch, sentences, progress)
+        return joint_corpus(sketch, pools, rows=rows, seed=seed, sentences=sentences, progress=progress)
+    places, public = pool_places(pools)
+    lengths = corpus_lengths(sketch, sentences)
+    scores = scored_pool(sketch, public, progress, topics=not lengths.one_sentence)
     generator = public_generator(seed)
     shares = scores.discriminant.shares if keep_proportions else lifted_shares(scores.discriminant.shares)
-    wanted = rows_per_label(shares, usual_rows(sketch) if rows is None else rows, generator)
-    repeats = most_repeats(wanted, len(sentences))
-    drawn = drawn_rows(scores.log_probabilities, scores.domain, wanted, generator, most_repeats=repeats)
-    order = best_first(drawn)
-    chosen: Ids = drawn.sentences[order]
+    wanted = rows_per_label(shares, usual_rows(sketch, lengths) if rows is None else rows, generator)
+    repeats = most_repeats(wanted, len(public))
+    known = public_sentences(public, scores)
+    drawn = [
+        drawn_documents(column, scores.domain, int(count), lengths, known, generator, repeats)
+        for column, count in zip(scores.log_probabilities.T, wanted, strict=True)
+    ]
+    labels = np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
+    chosen, order = in_order(drawn, labels)
     return MatchedCorpus(
-        texts=[sentences[place] for place in chosen],
-        labels=[sketch.labels[label] for label in drawn.labels[order]],
-        guarantee=corpus_guarantee(sketch, pools),
-        attribution=attribution_of([(pools[places[place][0]], places[place][1]) for place in np.unique(chosen)]),
+        texts=[joined([public[place] for place in document]) for document in chosen],
+        labels=[sketch.labels[label] for label in labels[order]],
+        guarantee=corpus_guarantee(sketch, pools, lengths),
+        attribution=attribution_of([(pools[places[place][0]], places[place][1]) for place in used_places(chosen)]),
+        sentences=[[public[place] for place in document] for document in chosen],
     )
+
+
+def corpus_lengths(sketch: Sketch, sentences: int | None) -> TextLengths:
+    """How long texts of a corpus are: so many public sentences, or what the sketch tells."""
+    if sentences is not None:
+        return TextLengths(sentences)
+    side = sketch.side[len(sketch.side) - map_side_size(sketch.feature_map) :]
+    return text_lengths(sketch.feature_map, side, sketch.step, sketch.noise_deviation)
+
+
+def in_order(drawn: Sequence[DrawnDocuments], labels: Ids) -> tuple[list[Ids], Ids]:
+    """All documents, those that fit their label best first, and the order that makes them so."""
+    documents = [document for each in drawn for document in each.documents]
+    weights = np.concatenate([each.weights for each in drawn])
+    order = best_first(DrawnRows(np.arange(len(documents)), labels, weights))
+    return [documents[place] for place in order], order
+
+
+def used_places(documents: Sequence[Ids]) -> list[int]:
+    """The places of all sentences of documents, each once."""
+    places: list[int] = np.unique(np.concatenate(documents)).tolist()
+    return places
 
 
 def most_repeats(wanted: Integers, sentences: int) -> int:
@@ -117,12 +163,13 @@ def check_pool_size(sentences: int) -> None:
         )  # fmt: skip
 
 
-def corpus_guarantee(sketch: Sketch, pools: Sequence[SentencePool]) -> Guarantee:
+def corpus_guarantee(sketch: Sketch, pools: Sequence[SentencePool], lengths: TextLengths) -> Guarantee:
     """The promise of a sketch for what is made of it, with the origin of the sentences."""
     promised = sketch.guarantee
     return replace(
         promised,
         mechanism=MECHANISM,
+        parameters={**promised.parameters, "length of texts": lengths.described()},
         provenance=(*promised.provenance, *(line for pool in pools for line in pool.provenance())),
     )
 
@@ -133,24 +180,36 @@ class PoolScores:
 
     log_probabilities   (sentences, labels)
     domain              (sentences,): how much each looks like the private text
+    topics              (sentences, directions): where each lies among public sentences, if that is needed
     """
 
     discriminant: Discriminant
     log_probabilities: Floats
     domain: Floats
+    topics: Floats32
 
 
-def scored_pool(sketch: Sketch, sentences: Sequence[str], progress: WorkProgress | None = None) -> PoolScores:
-    """The scores of all sentences; features are forgotten block by block, so that large pools need little memory."""
-    discriminant = fitted_discriminant(
-        sketch, pool_features(sketch, [sentences[place] for place in sample_places(len(sentences))])
-    )
+def scored_pool(
+    sketch: Sketch, sentences: Sequence[str], progress: WorkProgress | None = None, *, topics: bool = False
+) -> PoolScores:
+    """The scores of all sentences; features are forgotten block by block, so that large pools need little memory.
+
+    topics   whether it is needed where sentences lie
+    """
+    sample = pool_features(sketch, [sentences[place] for place in sample_places(len(sentences))])
+    discriminant = fitted_discriminant(sketch, sample)
+    directions = public_directions(sample) if topics else sample[:0].T
     blocks = [
-        (discriminant.log_probabilities(features), discriminant.domain_scores(features))
+        (discriminant.log_probabilities(features), discriminant.domain_scores(features), features @ directions)
         for features in _feature_blocks(sketch, sentences, progress)
     ]
-    labels, domain = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return PoolScores(discriminant, labels, domain)
+    labels, domain, lying = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return PoolScores(discriminant, labels, domain, lying.astype(np.float32))
+
+
+def public_sentences(sentences: Sequence[str], scores: PoolScores) -> PublicSentences:
+    """Lengths of sentences, and where they lie."""
+    return PublicSentences(np.array([len(sentence) for sentence in sentences]), scores.topics)
 
 
 def pool_features(sketch: Sketch, sentences: Sequence[str], progress: WorkProgress | None = None) -> Floats32:

@@ -9,7 +9,8 @@ import numpy as np
 
 from tacit.arrays import Floats32
 from tacit.guarantee import Guarantee
-from tacit.matching.corpus import LARGEST_PART, USUAL_ROWS, MatchedCorpus, check_pool_size
+from tacit.matching.composing import LARGEST_PART
+from tacit.matching.corpus import USUAL_ROWS, MatchedCorpus, check_pool_size
 from tacit.matching.decoding import LabelSums
 from tacit.matching.discriminant import fitted_discriminant, steadied_counts
 from tacit.matching.drawing import drawn_rows, rows_per_label
@@ -53,4 +54,5 @@ def decoded_corpus(
         labels=[sums.labels[label] for label in drawn.labels[order]],
         guarantee=promised,
         attribution=attribution_of([places[place] for place in np.unique(chosen)]),
+        sentences=[[places[place][0].sentences[places[place][1]]] for place in chosen],
     )

@@ -13,15 +13,20 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.matching.composing import drawn_documents, joined
 from tacit.matching.corpus import (
     MatchedCorpus,
     corpus_guarantee,
+    corpus_lengths,
+    in_order,
     most_repeats,
     pool_places,
+    public_sentences,
     scored_pool,
+    used_places,
     usual_rows,
 )
-from tacit.matching.drawing import drawn_rows, rows_per_label
+from tacit.matching.drawing import rows_per_label
 from tacit.matching.marginals import JointLabels, fitted_joint
 from tacit.matching.pool import SentencePool, attribution_of
 from tacit.matching.sketch import Sketch
@@ -34,8 +39,8 @@ def column_view(sketch: Sketch, column: int) -> Sketch:
     """The sketch of one of several label columns."""
     assert isinstance(sketch.rule, JointLabels)
     lines = sketch.rule.lines_of(column)
-    empty = np.zeros(0, dtype=np.int64)
-    return replace(sketch, rule=sketch.rule.columns[column][1], totals=sketch.totals[lines], side=empty)
+    lengths = sketch.side[sketch.rule.side_size :]
+    return replace(sketch, rule=sketch.rule.columns[column][1], totals=sketch.totals[lines], side=lengths)
 
 
 def joint_law(sketch: Sketch) -> Floats:
@@ -57,38 +62,43 @@ def joint_corpus(
     *,
     rows: int | None = None,
     seed: int = 0,
+    sentences: int | None = None,
     progress: WorkProgress | None = None,
 ) -> MatchedCorpus:
-    """Public sentences of the pools with a label of every column of a sketch."""
+    """Public sentences of the pools with a label of every column of a sketch; options as in `matched_corpus`."""
     rule = sketch.rule
     assert isinstance(rule, JointLabels)
-    places, sentences = pool_places(pools)
+    places, public = pool_places(pools)
+    lengths = corpus_lengths(sketch, sentences)
     views = [column_view(sketch, column) for column in range(len(rule.columns))]
-    scored = [scored_pool(view, sentences, progress) for view in views]
-    scores = [each.log_probabilities for each in scored]
+    scored = [
+        scored_pool(view, public, progress, topics=column == 0 and not lengths.one_sentence)
+        for column, view in enumerate(views)
+    ]
+    known = public_sentences(public, scored[0])
     domain = np.mean([each.domain for each in scored], axis=0)
     generator = public_generator(seed)
     law = joint_law(sketch)
-    wanted = rows_per_label(law.reshape(-1), usual_rows(views[0]) if rows is None else rows, generator)
-    repeats = most_repeats(wanted, len(sentences))
-    chosen, labels = [], []
-    for combination in np.flatnonzero(wanted):
-        values = np.unravel_index(combination, law.shape)
-        score = np.sum([scores[column][:, value] for column, value in enumerate(values)], axis=0)
-        of_combination = wanted[combination : combination + 1]
-        drawn = drawn_rows(score[:, None], domain, of_combination, generator, most_repeats=repeats)
-        chosen.append(drawn.sentences)
-        labels.append(np.tile(np.array(values), (len(drawn), 1)))
-    order = generator.permutation(sum(map(len, chosen)))
-    picked, valued = np.concatenate(chosen)[order], np.concatenate(labels)[order]
+    wanted = rows_per_label(law.reshape(-1), usual_rows(views[0], lengths) if rows is None else rows, generator)
+    repeats = most_repeats(wanted, len(public))
+    combinations = np.flatnonzero(wanted)
+    values = np.stack(np.unravel_index(combinations, law.shape), axis=1)
+    drawn = []
+    for combination, of_columns in zip(combinations, values, strict=True):
+        score = np.sum([each.log_probabilities[:, at] for each, at in zip(scored, of_columns, strict=True)], axis=0)
+        drawn.append(drawn_documents(score, domain, int(wanted[combination]), lengths, known, generator, repeats))
+    labels = np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
+    chosen, order = in_order(drawn, labels)
+    valued = values[labels[order]]
     columns = {
         name: [rule_of.names[value] for value in valued[:, column]]
         for column, (name, rule_of) in enumerate(rule.columns)
     }
     return MatchedCorpus(
-        texts=[sentences[place] for place in picked],
+        texts=[joined([public[place] for place in document]) for document in chosen],
         labels=[" / ".join(row) for row in zip(*columns.values(), strict=True)],
-        guarantee=corpus_guarantee(sketch, pools),
-        attribution=attribution_of([(pools[places[place][0]], places[place][1]) for place in np.unique(picked)]),
+        guarantee=corpus_guarantee(sketch, pools, lengths),
+        attribution=attribution_of([(pools[places[place][0]], places[place][1]) for place in used_places(chosen)]),
+        sentences=[[public[place] for place in document] for document in chosen],
         columns=columns,
     )

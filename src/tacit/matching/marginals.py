@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Ids, Integers
 from tacit.errors import BadParameterError
 from tacit.guarantee import Provenance
+from tacit.matching.documents import DocumentMap
 from tacit.matching.features import FeatureMap
 from tacit.matching.labels import NO_LABEL, Bins, ListedLabels
 from tacit.matching.sides import SideEntries
@@ -178,7 +179,8 @@ def _scale(columns: int, usual: FeatureMap) -> float:
 def scaled_map(usual: FeatureMap, scale: float) -> FeatureMap:
     """The same features, all of them smaller."""
     blocks = tuple(replace(block, weight=block.weight * scale) for block in usual.blocks)
-    return replace(usual, blocks=blocks, count_weight=usual.count_weight * scale)
+    scaled = replace(usual, blocks=blocks, count_weight=usual.count_weight * scale)
+    return replace(scaled, length_weight=scaled.length_weight * scale) if isinstance(scaled, DocumentMap) else scaled
 
 
 # The joint law ------------------------------------------------------------------------------------------------------

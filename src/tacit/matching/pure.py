@@ -111,11 +111,6 @@ def pure_map(
     return PureMap(blocks, count, directions, kept, matrix_digest(matrix))
 
 
-def map_from(values: Mapping[str, Any]) -> FeatureMap:
-    """The feature map that these values describe."""
-    return PureMap.from_dict(values) if values.get("norm") == L1 else FeatureMap.from_dict(values)
-
-
 def projected(vectors: Integers32, matrix: Integers, kept: int, bound: int) -> Integers32:
     """Whole numbers (texts, directions), at most `kept` of a text not 0, with absolute values that sum up to `bound` at
     most; proof in the module."""

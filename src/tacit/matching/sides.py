@@ -1,14 +1,14 @@
-"""Numbers beside the sums of a sketch: tables of pairs of labels, and what is counted of documents.
+"""Numbers beside the sums of a sketch: tables of pairs of labels, and what is counted of texts.
 
 The sums of a sketch belong to one label each. Some numbers belong to none: how many rows have a *pair* of values of two
-label columns (`tacit.matching.marginals`), how many documents have so many sentences (`tacit.matching.documents`). They
+label columns (`tacit.matching.marginals`), how many texts are about so long (`tacit.matching.documents`). They
 stand beside the sums, as one list of whole numbers, in the same release with the same noise.
 
 Theorem. Adding or removing one row moves the sums and the numbers beside them together by at most 1 in length.
 
 Proof. A row adds its features and its count to K lines of the sums (one per label column, so K = 1 with one column),
-P steps to one cell of each of its T tables, and numbers of length at most D of its document. With the bounds B_b of the
-blocks and A of the count in steps, the squared length of all of it is at most
+P steps to one cell of each of its T tables, and D steps to the number of texts of its length. With the bounds B_b of
+the blocks and A of the count in steps, the squared length of all of it is at most
 
     K (A^2 + sum of B_b^2) + T P^2 + D^2
 
@@ -64,7 +64,7 @@ class SidedLabels(Protocol):
 
 @runtime_checkable
 class SidedMap(Protocol):
-    """A feature map that also counts something of each document."""
+    """A feature map that also counts something of each text."""
 
     @property
     def side_size(self) -> int: ...
@@ -76,8 +76,13 @@ class SidedMap(Protocol):
 
 
 def side_size(rule: PublicLabels, feature_map: FeatureMap) -> int:
-    """How many numbers stand beside the sums: those of the labels first, then those of documents."""
+    """How many numbers stand beside the sums: those of the labels first, then those of the map."""
     return sum(each.side_size for each in _sided(rule, feature_map))
+
+
+def map_side_size(feature_map: FeatureMap) -> int:
+    """How many of them belong to the feature map: the last ones."""
+    return feature_map.side_size if isinstance(feature_map, SidedMap) else 0
 
 
 def lines_per_row(rule: PublicLabels) -> int:

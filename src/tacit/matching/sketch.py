@@ -30,6 +30,7 @@ from tacit.card_words import promise_text
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Unit, VoidReason, check_epsilon
 from tacit.labels import GIVEN
+from tacit.matching.documents import DocumentMap
 from tacit.matching.features import L1, FeatureMap
 from tacit.matching.label_names import name_features
 from tacit.matching.labels import ListedLabels, PublicLabels, Topics
@@ -262,7 +263,7 @@ def promise(
         mechanism=MECHANISM,
         parameters={
             "labels": f"{_label_count(rule)} ({_other_rows(rule)})",
-            "features": f"{feature_map.dimension:,} and a count",
+            "features": _features(feature_map),
             "feature map": feature_map.digest,
             "noise": law.described(unit),
         },
@@ -270,6 +271,12 @@ def promise(
         assumptions=tuple(assumptions),
         provenance=(*feature_map.provenance(), *rule.provenance()),
     )
+
+
+def _features(feature_map: FeatureMap) -> str:
+    if isinstance(feature_map, DocumentMap):
+        return f"{feature_map.dimension:,} and a count; beside them how many texts are about as long, in 8 public bins"
+    return f"{feature_map.dimension:,} and a count"
 
 
 def _label_count(rule: PublicLabels) -> str:

@@ -2,7 +2,8 @@
 
 What a released number has beyond the exact sum is noise of known law. Its residuals bound its scale from above, exactly
 (`tacit.auditing.claims.noise`), and the scale bounds epsilon from below, because whoever looks at some of the numbers
-only looks at a part of the release. Features and counts are looked at apart: a release may forget the noise of one.
+only looks at a part of the release. Features, counts and the numbers beside them (lengths of texts, tables of pairs of
+labels) are looked at apart: a release may forget the noise of one.
 
 This needs a single release, the real one. It sees too little noise, and nothing else.
 """
@@ -17,11 +18,11 @@ from scipy.stats import chi2
 
 from tacit.arrays import Floats
 from tacit.auditing.claims.noise import laplace_scale_at_most, normal_scale_at_most
+from tacit.auditing.synthetic.numbers import SketchNumbers, exact_numbers, released_numbers
 from tacit.auditing.synthetic.process import MatchingRelease
 from tacit.auditing.synthetic.rows import AuditedRows
 from tacit.auditing.synthetic.targets import Target
 from tacit.matching.sketch import Sketch
-from tacit.matching.sums import exact_sums
 from tacit.matching.whole_numbers import GRID
 from tacit.noise.gaussian import gaussian_epsilon
 
@@ -68,17 +69,24 @@ def sketch_noise(
     sketch: Sketch, rows: AuditedRows, release: MatchingRelease, targets: tuple[Target, ...], doubt: float
 ) -> SketchNoise:
     """The noise in a sketch of these rows; targets say how far one record or user moves the sums."""
-    exact = _sums(release, rows)
-    residuals = (sketch.totals * sketch.step - exact) / GRID
-    moved = [_sums(release, target.rows) / GRID for target in targets]
+    residuals = _groups(released_numbers(sketch) - exact_numbers(release, rows))
+    moved = [_groups(exact_numbers(release, target.rows)) for target in targets]
     expected = sketch.noise_variance
-    columns = {"features": slice(0, -1), "counts": slice(-1, None)}
     groups = tuple(
-        _measured(name, residuals[:, part], [each[:, part] for each in moved], release, expected, doubt / len(columns))
-        for name, part in columns.items()
+        _measured(name, beyond, [each[name] for each in moved], release, expected, doubt / len(residuals))
+        for name, beyond in residuals.items()
     )
-    total = float(np.square(residuals).sum()) / expected
-    return SketchNoise(groups, release.epsilon, total > 4 * chi2.isf(FOREIGN, residuals.size), doubt)
+    total = math.fsum(float(np.square(beyond).sum()) for beyond in residuals.values()) / expected
+    size = sum(beyond.size for beyond in residuals.values())
+    return SketchNoise(groups, release.epsilon, total > 4 * chi2.isf(FOREIGN, size), doubt)
+
+
+def _groups(numbers: SketchNumbers) -> dict[str, Floats]:
+    """The numbers in units of the features, by what they are of."""
+    groups = {"features": numbers.totals[:, :-1], "counts": numbers.totals[:, -1]}
+    if len(numbers.side):
+        groups["beside the sums"] = numbers.side
+    return {name: np.asarray(part / GRID) for name, part in groups.items()}
 
 
 def _measured(
@@ -96,8 +104,3 @@ def _measured(
         scale = laplace_scale_at_most(residuals, doubt)
         epsilon = max(float(np.abs(each).sum()) for each in moved) / scale
     return MeasuredNoise(name, residuals.size, ratio, scale, epsilon)
-
-
-def _sums(release: MatchingRelease, rows: AuditedRows) -> Floats:
-    totals = exact_sums(rows.source(), release.rule, release.feature_map, by_user=release.by_user).totals
-    return np.asarray(totals, dtype=np.float64)

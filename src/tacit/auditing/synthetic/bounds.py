@@ -9,6 +9,10 @@ The second is for the promise that a card of normal noise makes: of scale sigma 
 1, so that no test has more power than that of two normal variables mu = 1 / sigma apart (Dong, Roth & Su 2022; Nasr et
 al. 2023 audit with it). It needs far fewer releases, and it refutes the card if mu comes out above 1 / sigma.
 
+A score that is linear in the noise is normal itself, so two samples of it bound mu with Student's law as well: the
+difference of their means, in units of their own deviation, has a noncentral t law whose center grows with mu. That
+needs fewer releases still, and holds for one score that was fixed beforehand (`shift_by_means`).
+
 A part of the releases chooses score and threshold, the rest counts how often the event happens. So the bounds of
 Clopper and Pearson hold for it as for an event that was fixed beforehand, each wrong with the stated probability.
 """
@@ -20,7 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm, rankdata
+from scipy.optimize import brentq
+from scipy.stats import nct, norm, rankdata
 
 from tacit.arrays import Floats
 from tacit.auditing.binomial import at_least, at_most
@@ -67,16 +72,23 @@ class Separation:
 
 
 def separation(
-    with_target: Mapping[str, Floats], without: Mapping[str, Floats], delta: float, doubt: float
+    with_target: Mapping[str, Floats],
+    without: Mapping[str, Floats],
+    delta: float,
+    doubt: float,
+    normal: str | None = None,
 ) -> Separation:
-    """The bounds that scores of releases give; both are right together but with probability `doubt`."""
+    """The bounds that scores of releases give; all are right together but with probability `doubt`.
+
+    normal   the score that is linear in the noise, if there is one
+    """
     first_in, rest_in = _parted(with_target)
     first_out, rest_out = _parted(without)
     events = [event for name in with_target for event in _events(name, first_in[name], first_out[name])]
     n_in, n_out = _size(first_in), _size(first_out)
     hits_in = np.array([event.hits(first_in) for event in events], dtype=np.float64)
     hits_out = np.array([event.hits(first_out) for event in events], dtype=np.float64)
-    share = doubt / 2
+    share = doubt / (2 if normal is None else 3)
     by_ratio = events[int(_ratios(hits_in, n_in, hits_out, n_out, delta, share).argmax())]
     by_shift = events[int(_shifts(hits_in, n_in, hits_out, n_out, share).argmax())]
     guess = events[int((hits_in / n_in - hits_out / n_out).argmax())]
@@ -88,11 +100,42 @@ def separation(
         accuracy=(alarms + 1 - false_alarms) / 2,
         area=_area(rest_in[guess.score], rest_out[guess.score], above=guess.above),
         epsilon=max(0.0, float(_ratios(*_pairs(counted[by_ratio], rest), delta, share))),
-        shift=max(0.0, float(_shifts(*_pairs(counted[by_shift], rest), share))),
+        shift=max(
+            0.0,
+            float(_shifts(*_pairs(counted[by_shift], rest), share)),
+            0.0 if normal is None else shift_by_means(with_target[normal], without[normal], share),
+        ),
         releases=min(rest),
         alarms=alarms,
         false_alarms=false_alarms,
     )
+
+
+def shift_by_means(with_target: Floats, without: Floats, doubt: float) -> float:
+    """Two normal samples are at least so many of their deviations apart, wrong with probability `doubt` at most; 0 if
+    nothing is shown.
+
+    With n and m values, T = (difference of the means) / (s sqrt(1/n + 1/m)) has the noncentral t law with n + m - 2
+    degrees of freedom and center mu / sqrt(1/n + 1/m). P(T >= t) grows with mu, so the mu for which it is `doubt` is
+    the bound (Lehmann & Romano 2005, 6.4).
+    """
+    n, m = len(with_target), len(without)
+    freedom = n + m - 2
+    squares = float(np.square(with_target - with_target.mean()).sum() + np.square(without - without.mean()).sum())
+    width = math.sqrt(1 / n + 1 / m)
+    apart = float(with_target.mean() - without.mean())
+    if apart <= 0 or squares <= 0:
+        return 0.0
+    t = apart / (math.sqrt(squares / freedom) * width)
+
+    def above(center: float) -> float:
+        return float(nct.sf(t, freedom, center)) - doubt
+
+    if above(0.0) >= 0:
+        return 0.0
+    if not above(t) > 0:  # far beyond all tables: t itself is about the center
+        return max(0.0, (t - 10 * float(norm.isf(doubt))) * width)
+    return float(brentq(above, 0.0, t)) * width
 
 
 def most_accurate(shift: float) -> float:

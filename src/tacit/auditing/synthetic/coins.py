@@ -4,7 +4,8 @@ The coins are guessed from the one sketch, and how many guesses are right bounds
 Jagielski 2023; `tacit.auditing.models.one_run`). Nothing is assumed about the noise.
 
 Canaries are public sentences under labels of the rule, each a record of its own (or a user). Those of one label
-overlap, so their scores are the least-squares estimates of all coins together, steadied by the known size of the noise.
+overlap, so their scores are the least-squares estimates of all coins together, steadied by the known size of the noise;
+with several label columns the estimates of all columns are added up.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import numpy as np
 
 from tacit.arrays import Floats, Mask
 from tacit.auditing.models.one_run import Observations, OneRunAudit, audit_observations, check_coins
+from tacit.auditing.synthetic.label_values import label_values
+from tacit.auditing.synthetic.numbers import exact_numbers, released_numbers
 from tacit.auditing.synthetic.process import MatchingRelease
 from tacit.auditing.synthetic.rows import AuditedRows, sample_of
-from tacit.matching.labels import Topics
-from tacit.matching.sums import exact_sums
 from tacit.matching.whole_numbers import GRID
 from tacit.noise.source import new_source, public_generator
 
@@ -46,15 +47,14 @@ def coin_audit(
     check_coins(coins)
     base = sample_of(rows, BASE_ROWS, 0)
     released = release.sketch(base.with_rows(planted.at(np.flatnonzero(coins).tolist())), seed)
-    known = exact_sums(base.source(), release.rule, release.feature_map, by_user=release.by_user).totals
-    beyond = (released.totals * released.step - known) / GRID
+    beyond = (released_numbers(released) - exact_numbers(release, base)).totals / GRID
     scores = estimated_coins(beyond, planted, release, released.noise_variance)
     return audit_observations(Observations(scores[coins], scores[~coins]), delta=release.delta, confidence=confidence)
 
 
 def _planted(texts: Sequence[str], release: MatchingRelease) -> AuditedRows:
-    names = release.rule.names
-    labels = () if isinstance(release.rule, Topics) else [names[place % len(names)] for place in range(len(texts))]
+    values = label_values(release.rule)
+    labels = [values[place % len(values)] for place in range(len(texts))] if values else ()
     users = [f"canary {place}" for place in range(len(texts))] if release.by_user else ()
     return AuditedRows(texts, labels, users)
 
@@ -65,14 +65,14 @@ def estimated_coins(beyond: Floats, canaries: AuditedRows, release: MatchingRele
     vectors = release.feature_map.features(canaries.texts, alone=True).dense / GRID
     count = release.feature_map.count_steps / GRID
     added = np.concatenate([vectors, np.full((len(vectors), 1), count)], axis=1)
-    lines = release.rule.places(canaries.texts, canaries.labels)
+    lines = release.rule.places(canaries.texts, canaries.labels).reshape(len(vectors), -1)
     estimates = np.zeros(len(vectors))
     for line in np.unique(lines[lines >= 0]):
-        own = np.flatnonzero(lines == line)
+        own = np.flatnonzero((lines == line).any(axis=1))
         matrix = added[own]
         rest = np.append(beyond[line, :dense], beyond[line, -1]) - matrix.sum(axis=0) / 2
         products = matrix @ matrix.T
         guessed = np.linalg.solve(products / 4 + variance * RIDGE * np.eye(len(own)), matrix @ rest)
         # What all canaries of a label have in common says nothing about one of them.
-        estimates[own] = guessed - guessed.mean()
+        estimates[own] += guessed - guessed.mean()
     return estimates

@@ -25,15 +25,15 @@ from functools import cached_property
 import numpy as np
 from scipy.stats import norm
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Floats
 from tacit.auditing.models.one_run import check_confidence
 from tacit.auditing.synthetic.bounds import Separation, most_accurate, separation
+from tacit.auditing.synthetic.numbers import SketchNumbers, exact_numbers, released_numbers
 from tacit.auditing.synthetic.process import MatchingRelease, release_of
 from tacit.auditing.synthetic.rows import AuditedRows, sample_of
 from tacit.auditing.synthetic.targets import Target, usual_targets
 from tacit.errors import BadInputError, BadParameterError
 from tacit.matching.sketch import Sketch
-from tacit.matching.sums import exact_sums
 from tacit.matching.whole_numbers import GRID
 from tacit.noise.gaussian import gaussian_epsilon
 from tacit.progress import StepProgress
@@ -43,6 +43,8 @@ CONFIDENCE = 0.999
 """A correct release is called refuted with probability 1 - CONFIDENCE at most."""
 FEWEST_RELEASES = 20
 QUICK_RELEASES = 200
+LIKELIHOOD = "likelihood"
+"""The score that is linear in the noise."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +154,15 @@ def membership_attack(
     attacks = []
     for target in tried:
         with_target = scores(target)[target]
-        attacks.append(TargetAttack(target.kind, separation(with_target, without[target], release.delta, doubt)))
+        attacks.append(TargetAttack(target.kind, _separated(with_target, without[target], release, doubt)))
     return ShadowAttack(tuple(attacks), release.epsilon, release.delta, release.shift, confidence)
+
+
+def _separated(
+    with_target: dict[str, Floats], without: dict[str, Floats], release: MatchingRelease, doubt: float
+) -> Separation:
+    normal = LIKELIHOOD if release.shift is not None else None
+    return separation(with_target, without, release.delta, doubt, normal)
 
 
 def check_releases(releases: int) -> None:
@@ -185,36 +194,34 @@ class ShadowSketches:
         self._base = sample_of(rows, BASE_ROWS, 0, [place for target in targets for place in target.places])
         if not len(self._base):
             raise BadInputError("too-few-rows", "all private rows are targets of the audit: give more rows")
-        self._exact = self._sums(self._base)
-        self._added = {target: self._sums(self._base.with_rows(target.rows)) - self._exact for target in targets}
+        self._exact = exact_numbers(release, self._base)
+        self._added = {
+            target: exact_numbers(release, self._base.with_rows(target.rows)) - self._exact for target in targets
+        }
         self._seeds: Callable[[], int | None] = (lambda: None) if seed is None else _counting(seed)
-
-    def _sums(self, rows: AuditedRows) -> Integers:
-        release = self._release
-        return exact_sums(rows.source(), release.rule, release.feature_map, by_user=release.by_user).totals
 
     def scores(self, target: Target | None) -> dict[Target, dict[str, float]]:
         """The scores of a fresh release: for its target, or without one for all targets."""
         rows = self._base if target is None else self._base.with_rows(target.rows)
         sketch = self._release.sketch(rows, self._seeds())
-        beyond = sketch.totals * sketch.step - self._exact
+        beyond = released_numbers(sketch) - self._exact
         looked_for = self._added if target is None else {target: self._added[target]}
         return {each: sketch_scores(beyond, added, sketch.step) for each, added in looked_for.items()}
 
 
-def sketch_scores(beyond: Integers, added: Integers, step: int) -> dict[str, float]:
+def sketch_scores(beyond: SketchNumbers, added: SketchNumbers, step: int) -> dict[str, float]:
     """The scores of what a release has beyond the other rows, for a target that would add `added`; all in steps."""
-    lines = added.any(axis=1)
-    seen, wanted = beyond[lines].astype(np.float64), added[lines].astype(np.float64)
+    lines = np.asarray(added.totals.any(axis=1))
+    seen, wanted = beyond.flat(lines).astype(np.float64), added.flat(lines).astype(np.float64)
     length = max(1.0, math.sqrt(float((wanted * wanted).sum())))
     distinct = np.abs(wanted) > 2 * step
     # Released numbers are rounded to a step, so an exact one is off by half a step at most.
     exact_with = (np.abs(seen - wanted) <= step / 2) & distinct
     exact_without = (np.abs(seen) <= step / 2) & distinct
     return {
-        "likelihood": float((seen * wanted).sum()) / (length * GRID),
+        LIKELIHOOD: float((seen * wanted).sum()) / (length * GRID),
         "nearness": float(np.abs(seen).sum() - np.abs(seen - wanted).sum()) / GRID,
-        "count": float(seen[:, -1].sum()) / GRID,
+        "count": float(beyond.totals[lines, -1].sum()) / GRID,
         "exact numbers": float(exact_with.sum() - exact_without.sum()) / max(1, int(distinct.sum())),
     }
 

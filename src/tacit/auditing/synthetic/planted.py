@@ -2,6 +2,7 @@
 
     means-without-noise     the sums of the features are released as they are; only the counts are noisy
     counts-without-noise    the other way around: how many rows a label has is released as it is
+    tables-without-noise    lengths of texts and tables of pairs of labels are released as they are
     half-sensitivity        noise for rows that move the sums by 1/2, and they move them by 1
     users-not-bounded       a promise to users, and every row of a user adds its full vector
     private-filter          a right sketch, and then only public sentences near a private row may be drawn
@@ -18,12 +19,12 @@ from typing import Final
 import numpy as np
 
 from tacit.arrays import Integers
+from tacit.auditing.synthetic.numbers import exact_numbers
 from tacit.auditing.synthetic.process import MatchingRelease
 from tacit.auditing.synthetic.rows import AuditedRows
 from tacit.matching.corpus import MatchedCorpus, matched_corpus
 from tacit.matching.pool import SentencePool
 from tacit.matching.sketch import Sketch, build_sketch, noise_law
-from tacit.matching.sums import exact_sums
 from tacit.noise.source import new_source
 
 NEAR = 0.5
@@ -33,7 +34,7 @@ FEWEST_KEPT = 1_000
 
 
 def _exact(release: MatchingRelease, rows: AuditedRows) -> Integers:
-    return exact_sums(rows.source(), release.rule, release.feature_map, by_user=release.by_user).totals
+    return exact_numbers(release, rows).totals
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,15 @@ class CountsWithoutNoise(MatchingRelease):
 
 
 @dataclass(frozen=True)
+class TablesWithoutNoise(MatchingRelease):
+    """Numbers beside the sums as they are."""
+
+    def sketch(self, rows: AuditedRows, seed: int | None = None) -> Sketch:
+        sketch = super().sketch(rows, seed)
+        return replace(sketch, side=np.rint(exact_numbers(self, rows).side / sketch.step).astype(np.int64))
+
+
+@dataclass(frozen=True)
 class HalfSensitivity(MatchingRelease):
     """Half of the noise that the promise needs."""
 
@@ -70,7 +80,9 @@ class HalfSensitivity(MatchingRelease):
             sigma=None if law.sigma is None else law.sigma / 2,
             scale=None if law.scale is None else max(1, law.scale // 2),
         )
-        return replace(sketch, totals=halved.released(_exact(self, rows), sketch.step, new_source(seed)))
+        exact, source = exact_numbers(self, rows), new_source(seed)
+        totals = halved.released(exact.totals, sketch.step, source)
+        return replace(sketch, totals=totals, side=halved.released(exact.side, sketch.step, source))
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,7 @@ class UsersNotBounded(MatchingRelease):
             replace(rows, users=()).source(), self.rule, self.feature_map, epsilon=self.epsilon, delta=self.delta,
             seed=seed,
         ).sketch  # fmt: skip
-        return replace(super().sketch(rows, seed), totals=by_record.totals)
+        return replace(super().sketch(rows, seed), totals=by_record.totals, side=by_record.side)
 
 
 @dataclass(frozen=True)
@@ -118,6 +130,7 @@ def with_mistake(release: MatchingRelease, name: str) -> MatchingRelease:
 PLANTED: Final[Mapping[str, type[MatchingRelease]]] = {
     "means-without-noise": MeansWithoutNoise,
     "counts-without-noise": CountsWithoutNoise,
+    "tables-without-noise": TablesWithoutNoise,
     "half-sensitivity": HalfSensitivity,
     "users-not-bounded": UsersNotBounded,
     "private-filter": PrivateFilter,

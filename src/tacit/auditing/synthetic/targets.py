@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
+from tacit.auditing.synthetic.label_values import label_in_corpus, label_values
 from tacit.auditing.synthetic.process import MatchingRelease
 from tacit.auditing.synthetic.rows import AuditedRows, rows_of_user
 from tacit.matching.labels import Topics
@@ -54,9 +55,12 @@ def _records(rows: AuditedRows, release: MatchingRelease, seed: int) -> tuple[Ta
         Target("the row least like the others", rows.at([strange]), (strange,)),
     ]
     if len(rows.labels):
-        wrong = next((name for name in release.rule.names if name != str(rows.labels[usual])), None)
+        text = rows.texts[usual]
+        own = label_in_corpus(release.rule, text, [rows.labels[usual]])
+        values = (value for value in label_values(release.rule) if label_in_corpus(release.rule, text, [value]) != own)
+        wrong = next(values, None)
         if wrong is not None:
-            targets.append(Target("a row under a wrong label", AuditedRows([rows.texts[usual]], [wrong]), (usual,)))
+            targets.append(Target("a row under a wrong label", AuditedRows([text], [wrong]), (usual,)))
     word = concentrated_word(release, [rows.texts[row] for row in chosen[:200]])
     if word is not None:
         targets.append(Target("a single word", AuditedRows([word], rows.at([usual]).labels)))
@@ -76,18 +80,18 @@ def _users(rows: AuditedRows, release: MatchingRelease, seed: int) -> tuple[Targ
         ),
     ]
     if len(rows.labels):
-        names = list(release.rule.names)
+        values = label_values(release.rule)
         targets.append(
             Target(
                 "a user with a row under every label",
-                AuditedRows([text] * len(names), names, [NEW_USER] * len(names)),
+                AuditedRows([text] * len(values), values, [NEW_USER] * len(values)),
             )
         )
     return tuple(targets)
 
 
 def _labels(rows: AuditedRows, release: MatchingRelease, count: int) -> Sequence[object]:
-    return [release.rule.names[0]] * count if len(rows.labels) else ()
+    return label_values(release.rule)[:1] * count if len(rows.labels) else ()
 
 
 def _with_label(rows: AuditedRows, release: MatchingRelease) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -95,8 +99,8 @@ def _with_label(rows: AuditedRows, release: MatchingRelease) -> np.ndarray[tuple
     if isinstance(release.rule, Topics):
         known = np.array([bool(text.strip()) for text in rows.texts])
     else:
-        labeled = release.rule.places(rows.texts, rows.labels) >= 0
-        known = labeled & np.array([bool(text.strip()) for text in rows.texts])
+        lines = release.rule.places(rows.texts, rows.labels).reshape(len(rows), -1)
+        known = (lines >= 0).all(axis=1) & np.array([bool(text.strip()) for text in rows.texts])
     places = np.flatnonzero(known)
     return places if places.size else np.arange(len(rows))
 

@@ -6,10 +6,11 @@ report.refuted
 
 from __future__ import annotations
 
+from collections.abc import Set
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tacit.auditing.models.one_run import one_run_section
 from tacit.auditing.models.synthetic import compare_with_private, copies_section
@@ -29,17 +30,21 @@ from tacit.jobs.fields import (
     Confidence,
     Data,
     Format,
-    LabelColumn,
+    LabelColumns,
     Pools,
     SketchFile,
     TestSeed,
     UserColumn,
     UsualColumn,
 )
+from tacit.jobs.named_labels import with_label_columns
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.matching.artifact import read_sketch
+from tacit.matching.composing import parts_of
 from tacit.matching.labels import Topics
+from tacit.matching.marginals import JointLabels
 from tacit.matching.pool import load_pool
+from tacit.matching.sides import lines_per_row
 from tacit.matching.sketch import Sketch
 from tacit.needs import Ability
 from tacit.progress import WorkProgress, steps_of
@@ -47,7 +52,12 @@ from tacit.report import Finding, Light, Report, Section
 from tacit.text.files import cell_string, choose_columns, open_table, text_value
 
 Mistake = Literal[
-    "means-without-noise", "counts-without-noise", "half-sensitivity", "users-not-bounded", "private-filter"
+    "means-without-noise",
+    "counts-without-noise",
+    "tables-without-noise",
+    "half-sensitivity",
+    "users-not-bounded",
+    "private-filter",
 ]
 ATTACKS = 4
 """Attacks that can refute: each gets its share of the false-alarm rate."""
@@ -70,7 +80,10 @@ class SyntheticAuditConfig(Config):
         Option(Group.DATA, metavar="FILE", private=True),
     ] = None
     column: UsualColumn = None
-    label_column: LabelColumn[str | None] = None
+    label_columns: Annotated[
+        LabelColumns,
+        Field(description="The column of labels; if the sketch is of several, name them in the same order."),
+    ] = ()
     user_column: Annotated[
         UserColumn[str | None], Field(description="The column that says who wrote a row, if the promise is for users.")
     ] = None
@@ -85,7 +98,7 @@ class SyntheticAuditConfig(Config):
         int,
         Field(ge=FEWEST_RELEASES, description="Shadow sketches with each target, and as many without."),
         Option(Group.MEASURES, metavar="N"),
-    ] = 300
+    ] = 1_000
     corpora: Annotated[
         int,
         Field(ge=0, description="Shadow corpora with each target, and as many without; 0 leaves them out."),
@@ -111,6 +124,12 @@ class SyntheticAuditConfig(Config):
 
     def needs(self) -> list[Ability]:
         return needs_of_source(self.data, self.format)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_column_by_its_name(cls, values: object) -> object:
+        """Takes `label_column` for one column."""
+        return with_label_columns(values)
 
 
 def run(config: SyntheticAuditConfig, progress: WorkProgress | None = None) -> Report:
@@ -186,16 +205,16 @@ def audit_synthetic(
     return run(SyntheticAuditConfig(data=data, sketch=Path(sketch), **options), progress)
 
 
-def public_section(texts: list[str], public: set[str]) -> Section:
-    """Sentences of a corpus that stand in no public pool."""
-    foreign = sum(text not in public for text in texts)
+def public_section(texts: list[str], public: Set[str]) -> Section:
+    """Rows of a corpus that are not made of sentences of the public pools."""
+    foreign = sum(parts_of(text, public) is None for text in texts)
     return Section(
         "Public sentences",
         findings=(
             Finding(
                 "Sentences from elsewhere",
                 Light.AMBER if foreign else Light.GREEN,
-                f"{foreign:,} of {len(texts):,} rows of the corpus are not word for word in the public pools.",
+                f"{foreign:,} of {len(texts):,} rows of the corpus are not made of sentences of the public pools.",
                 "Look: a corpus by matching repeats public sentences, so others need an explanation (another pool, or "
                 "a model that wrote them).",
                 numbers={"foreign": foreign, "rows": len(texts)},
@@ -206,17 +225,20 @@ def public_section(texts: list[str], public: set[str]) -> Section:
 
 def read_audited_rows(config: SyntheticAuditConfig, sketch: Sketch) -> AuditedRows:
     """The private rows with the columns that the sketch needs."""
-    labeled = not isinstance(sketch.rule, Topics)
-    if labeled and config.label_column is None:
+    expected = 0 if isinstance(sketch.rule, Topics) else lines_per_row(sketch.rule)
+    if expected and not config.label_columns:
         raise BadParameterError(
             "labels-without-column", "name the column of the labels with {option.label_column[NAME]}"
         )
+    if expected > 1:
+        _check_columns(config, sketch)
     by_user = release_of(sketch).by_user
     if by_user and config.user_column is None:
         raise BadParameterError(
             "users-without-column", "this sketch promises privacy to users: name their column with {option.user_column}"
         )
-    kept = [name for name, used in ((config.label_column, labeled), (config.user_column, by_user)) if used and name]
+    labels = list(config.label_columns[:expected])
+    kept = [*labels, *([config.user_column] if by_user and config.user_column else [])]
     with open_table(config.data, config.format) as table:
         text = choose_columns(table.columns, () if config.column is None else (config.column,), kept).texts[0]
         table.select([text, *kept])
@@ -225,9 +247,21 @@ def read_audited_rows(config: SyntheticAuditConfig, sketch: Sketch) -> AuditedRo
         raise BadInputError("no-rows", "{name} has no rows", name=table.name)
     return AuditedRows(
         [str(row[0]) for row in rows],
-        [row[1] for row in rows] if labeled else (),
+        [row[1] if expected == 1 else tuple(row[1 : expected + 1]) for row in rows] if expected else (),
         [cell_string(row[-1]) for row in rows] if by_user else (),
     )
+
+
+def _check_columns(config: SyntheticAuditConfig, sketch: Sketch) -> None:
+    """Refuse other label columns than those of the sketch: its lines would be compared with those of others."""
+    assert isinstance(sketch.rule, JointLabels)
+    wanted = tuple(name for name, _ in sketch.rule.columns)
+    if config.label_columns != wanted:
+        raise BadParameterError(
+            "other-label-columns",
+            "this sketch is of the label columns {columns}: name all of them with {option.label_column}, in this order",
+            columns=", ".join(wanted),
+        )
 
 
 def _texts(source: object, column: str | None) -> list[str]:
