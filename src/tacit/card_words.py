@@ -7,7 +7,7 @@ here is shown by its own name, with `_` as a space.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tacit.guarantee import Guarantee, Model, Notion, Unit
 from tacit.rounding import exact, rounded_down, rounded_up
@@ -152,14 +152,14 @@ def notion_text(notion: Notion) -> str:
     return f"{notion.label}: {NOTIONS[notion]}" if notion in NOTIONS else notion.label
 
 
-def promise_text(g: Guarantee) -> str:
-    """A guarantee in half a line, with its numbers as they are."""
+def promise_text(g: Guarantee, shown: Callable[[float], str] = exact) -> str:
+    """A guarantee in half a line, with its numbers as they are, or as `shown` writes them."""
     if not g.is_private:
         return "no guarantee"
     distance = " and unit of distance" if g.metric is not None else ""
-    parts = [g.notion.label, f"epsilon {exact(g.epsilon)} per {unit_name(g.unit)}{distance}"]
-    parts += [f"constant {exact(g.offset)}"] if g.offset else []
-    parts += [f"delta {exact(g.delta)}"] if g.delta else []
+    parts = [g.notion.label, f"epsilon {shown(g.epsilon)} per {unit_name(g.unit)}{distance}"]
+    parts += [f"constant {shown(g.offset)}"] if g.offset else []
+    parts += [f"delta {shown(g.delta)}"] if g.delta else []
     return ", ".join(parts)
 
 

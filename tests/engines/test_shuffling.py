@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
+import tacit
 from tacit.account.delta import automatic_delta
 from tacit.account.shuffling import TwoWeights, blanket_epsilon, clones_epsilon
 from tacit.card import Card, json_schema
@@ -231,3 +232,11 @@ def test_what_would_still_show_the_order(table: Path):
     with pytest.raises(NoGuaranteeError, match="pure local promise"):
         rewrite_file(job(table, mechanism=tokens))
     assert not table.with_name("out.csv").exists()
+
+
+def test_an_audit_of_pairs_is_refused(table: Path):
+    """Row i of a shuffled release was not made from row i of the original: attacks on pairs would find nothing."""
+    rewrite_file(job(table))
+    with pytest.raises(BadInputError) as raised:
+        tacit.audit_text(str(table), str(table.with_name("out.csv")), attacks="entities")
+    assert raised.value.code == "rows-were-shuffled"

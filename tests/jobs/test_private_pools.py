@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import tacit
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, TacitWarning
 from tacit.jobs import pool as pools
 from tacit.jobs.private_pools import refuse_private_pools
-from tacit.matching.pool import SentencePool
+from tacit.matching.pool import SentencePool, load_pool
 
 TEXTS = [f"the parcel number {row} has not come to my house. My dog {row} is waiting for it." for row in range(50)]
 ROWS = [
@@ -42,7 +42,19 @@ def test_texts_of_any_column_are_recognized(tmp_path: Path, texts: list[str], op
 def test_a_public_pool_may_share_short_texts_and_a_few_long_ones(tmp_path: Path) -> None:
     public = [f"a public sentence about the weather in {row} towns" for row in range(60)]
     rows = [{"message": text} for text in ("thank you", public[0], *TEXTS)]
-    refuse_private_pools(rows, None, [built(["thank you", *public], tmp_path)])
+    (line,) = refuse_private_pools(rows, None, [built(["thank you", *public], tmp_path)])
+    assert "was compared with them" in line
+    assert refuse_private_pools(rows, None, [load_pool()]) == (), "pools that come with Tacit are not compared"
+
+
+def test_the_card_says_which_pools_were_compared_with_the_rows(tmp_path: Path) -> None:
+    built([f"a public sentence about the weather in {row} towns" for row in range(1_200)], tmp_path)
+    with pytest.warns(TacitWarning, match="noise"):  # a label has no row
+        made = tacit.synthesize(
+            ROWS, column="message", label_column="label", labels=["a", "b"], epsilon=1, output=tmp_path / "out.csv",
+            pools=[str(tmp_path / "pool.tacit")], rows=20,
+        )  # fmt: skip
+    assert any("compared" in line for line in made.guarantee.not_covered)
 
 
 def test_nothing_is_written_or_spent(tmp_path: Path) -> None:

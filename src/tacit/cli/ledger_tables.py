@@ -11,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tacit.account.ledger import Ledger, Limit, Spent, Subject
+from tacit.account.ledger.amounts import ReleaseRecord
+from tacit.account.ledger.charges import presence_charge
 from tacit.cli.terminal import output_console
 from tacit.rounding import rounded_up
 
@@ -34,6 +36,16 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     console.print()
 
 
+def _cost(record: ReleaseRecord, spent: Spent | None) -> tuple[str, str]:
+    """Epsilon and delta of a release, counted as the sum of its data set is: for adding or removing a record if all
+    releases promise that, for replacing one otherwise."""
+    presence = presence_charge(record.guarantee) if spent is not None and spent.presence else None
+    if presence is not None:
+        return _number(presence.epsilon + presence.added), _number(presence.delta)
+    epsilon = "no plain" if record.epsilon is None else _number(record.epsilon)
+    return epsilon, "" if record.delta is None else _number(record.delta)
+
+
 def show_everything(ledger: Ledger, dataset: str | None, last: int) -> None:
     totals = {name: spent for name, spent in ledger.datasets().items() if dataset in (None, name)}
     rows = [
@@ -51,8 +63,7 @@ def show_everything(ledger: Ledger, dataset: str | None, last: int) -> None:
                 record.created[:16].replace("T", " "),
                 record.dataset,
                 record.guarantee.mechanism.partition(" (")[0],
-                "no plain" if record.epsilon is None else _number(record.epsilon),
-                "" if record.delta is None else _number(record.delta),
+                *_cost(record, totals.get(record.dataset)),
                 f"{record.subjects:,}" if record.subjects else "all",
                 "open" if record.state == "reserved" else record.state,
             )

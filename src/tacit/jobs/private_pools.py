@@ -2,8 +2,9 @@
 
 That a pool is public is a declaration, which nobody can check. What can be seen is a mistake: a pool that was built
 from the private file itself, from any of its columns. It is refused before anything is spent, and nothing is released.
-That a release is refused depends on the rows, so the promise is one about releases that are made; it takes a tenth of a
-public pool to stand in the rows, word for word, and then they are hardly private.
+That a release is refused depends on the rows, so the promise is one about releases that are made, and the card of such
+a release names the pools that were compared; it takes a tenth of a public pool to stand in the rows, word for word, and
+then they are hardly private.
 """
 
 from __future__ import annotations
@@ -22,14 +23,22 @@ MOST_SHARED: Final = 0.1
 """The part of the longer sentences of a pool that may also stand in the private rows."""
 
 
-def refuse_private_pools(data: object, format: str | None, pools: Sequence[SentencePool]) -> None:
-    """Nothing, or the error for a pool of which a large part stands in the private rows.
+COMPARED: Final = (
+    "that no large part of the pool '{name}' stands in the private rows: it was compared with them, and the release "
+    "would have been refused"
+)
+"""The line of a card that says what a release shows by being there."""
+
+
+def refuse_private_pools(data: object, format: str | None, pools: Sequence[SentencePool]) -> tuple[str, ...]:
+    """Lines for the card about pools that were compared with the private rows, or the error for one of which a large
+    part stands in them.
 
     Pools that come with Tacit are not looked at, and rows that can be read only once are not read for this.
     """
     own = [pool for pool in pools if any(source.declared for source in pool.sources)]
     if not own or (not is_in_memory(data) and str(data) == STANDARD_STREAM):
-        return
+        return ()
     keys = [_long_keys(pool) for pool in own]
     looked_for = frozenset().union(*keys)
     shared = {key for key in _keys_of_rows(data, format) if key in looked_for}
@@ -41,6 +50,7 @@ def refuse_private_pools(data: object, format: str | None, pools: Sequence[Sente
                 "it from text that everybody may read",
                 name=pool.name,
             )
+    return tuple(COMPARED.format(name=pool.name) for pool in own)
 
 
 def _long_keys(pool: SentencePool) -> frozenset[bytes]:

@@ -64,8 +64,9 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
 
     config.check_files()
     pools = [load_pool(name) for name in config.pools]
+    compared: tuple[str, ...] = ()
     if config.from_sketch is None:
-        refuse_private_pools(config.data, config.format, pools)
+        compared = refuse_private_pools(config.data, config.format, pools)
     writer = _loaded_writer(config)  # before anything is paid for: a name that is wrong costs nothing
     if config.from_sketch is None and config.labels_from_data is None:
         check_drawable(label_rule(config).names, pools)
@@ -84,6 +85,7 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
         sentences=config.public_sentences,
         progress=progress,
     )
+    corpus = replace(corpus, guarantee=corpus.guarantee.also_not_covered(*compared))
     if config.evolve:
         corpus = _with_evolution(config, corpus, writer)
     made = _written(config, corpus)

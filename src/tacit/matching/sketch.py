@@ -43,6 +43,7 @@ from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.gaussian import analytic_gaussian_sigma
 from tacit.noise.normal import rounded_normal, uniform_words
 from tacit.noise.source import Source, new_source
+from tacit.rounding import rounded_up
 
 MECHANISM = "matching sketch (noisy sums of public features per public label)"
 STEPS_PER_SIGMA = 32
@@ -296,7 +297,7 @@ def described(sketch: Sketch) -> str:
     """A line about a sketch for people: nothing that is not released."""
     unit = sketch.guarantee.unit.value
     rows = f"{max(0.0, float(sketch.counts.sum()) / lines_per_row(sketch.rule)):,.0f}"
-    return f"{len(sketch.labels):,} labels, about {rows} {unit}s, {promise_text(sketch.guarantee)}"
+    return f"{len(sketch.labels):,} labels, about {rows} {unit}s, {promise_text(sketch.guarantee, rounded_up)}"
 
 
 def with_guarantee(sketch: Sketch, guarantee: Guarantee) -> Sketch:

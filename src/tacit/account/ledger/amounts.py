@@ -25,12 +25,17 @@ class Account:
 
 @dataclass(frozen=True)
 class Spent:
-    """The spending of a subject: the plain sum, and beside it, never added, what has no plain epsilon."""
+    """The spending of a subject: the plain sum, and beside it, never added, what has no plain epsilon.
+
+    presence   whether the sum is that of adding or removing a record, which all releases promise; otherwise it is that
+               of replacing one
+    """
 
     epsilon: float
     delta: float
     releases: int
     apart: tuple[Account, ...] = ()
+    presence: bool = False
 
     def __str__(self) -> str:
         delta = f", delta {rounded_up(self.delta, 3)}" if self.delta else ""
@@ -62,7 +67,8 @@ def sum_of(balances: Sequence[Balance]) -> Spent:
     """The sum of the plain accounts, and the others each for itself."""
     plain = [balance for balance in balances if balance.measure == PLAIN]
     presence = [balance for balance in balances if balance.measure == PRESENCE]
-    if presence and sum(b.releases for b in presence) == sum(b.releases for b in plain):
+    all_presence = bool(presence) and sum(b.releases for b in presence) == sum(b.releases for b in plain)
+    if all_presence:
         plain = presence  # all of them hide whether a record is there at all
     total = NOTHING
     for balance in plain:
@@ -76,4 +82,4 @@ def sum_of(balances: Sequence[Balance]) -> Spent:
             )
             apart[balance.measure] = Account(balance.measure, *charge, before.releases + balance.releases)
     releases = sum(balance.releases for balance in plain)
-    return Spent(total.epsilon + total.added, min(1.0, total.delta), releases, tuple(apart.values()))
+    return Spent(total.epsilon + total.added, min(1.0, total.delta), releases, tuple(apart.values()), all_presence)

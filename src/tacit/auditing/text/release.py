@@ -56,6 +56,18 @@ def card_beside(private: object) -> Card | None:
         ) from error
 
 
+def refuse_shuffled(card: Card | None) -> None:
+    """The error for a release whose rows were shuffled: row i of it was not made from row i of the original, so attacks
+    on pairs of rows would measure nothing and call any release safe."""
+    if card is not None and (card.shuffled is not None or card.made_by.get("shuffle")):
+        raise BadInputError(
+            "rows-were-shuffled",
+            "the card says that the rows of this release were shuffled, so they cannot be paired with those of the "
+            "original: rewrite the original once more without {option.shuffle}, to a file that you do not release, and "
+            "audit that; or check the mechanism itself with 'tacit audit mechanism'",
+        )
+
+
 def made_by(
     card: Card | None,
     on_card: StatedMechanism | None,
