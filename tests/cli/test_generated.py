@@ -30,8 +30,8 @@ class Example(Config):
 def called(*arguments: str, **environment: str) -> Example:
     seen: list[Any] = []
     command = command_for("example", [Example], seen.append, help="An example.")
-    result = CliRunner().invoke(command, list(arguments), env=environment, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    outcome = CliRunner().invoke(command, list(arguments), env=environment, catch_exceptions=False)
+    assert outcome.exit_code == 0, outcome.output
     return seen[0]
 
 

@@ -43,10 +43,10 @@ def test_predictions_stand_beside_the_rows_and_are_scored(trained, capsys):
     assert tacit("predict", trained / "model", trained / "new.csv", "-o", out, *columns, "--score", "--json", "-q") == 0
     report = json.loads(capsys.readouterr().out)
     with out.open() as file:
-        result = list(csv.DictReader(file))
-    right = sum(row["prediction"] == row["stars"] for row in result) / 40
+        written = list(csv.DictReader(file))
+    right = sum(row["prediction"] == row["stars"] for row in written) / 40
     assert right > 0.9
-    assert list(result[0]) == ["id", "review", "stars", "prediction"]
+    assert list(written[0]) == ["id", "review", "stars", "prediction"]
     scores = {f["name"]: f["numbers"] for f in report["sections"][0]["findings"]}
     assert scores["accuracy"]["accuracy"] == pytest.approx(right)
     assert tacit("predict", trained / "model", trained / "new.csv", "-o", out, *columns) == 2

@@ -129,9 +129,9 @@ def test_several_symbols_and_a_label_share_the_budget(folder: Path):
     table = np.array(laws)
     np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-12)
     assert epsilon / 2 < np.log(table.max(axis=0) / table.min(axis=0)).max() <= epsilon * (1 + 1e-12)
-    result = made.rewrite_labeled(sentences()[:9], list("abcabcabc"), Source.from_test_seed(1))
-    assert result.labels is not None
-    assert set(result.labels) <= set(LABELS)
+    drawn = made.rewrite_labeled(sentences()[:9], list("abcabcabc"), Source.from_test_seed(1))
+    assert drawn.labels is not None
+    assert set(drawn.labels) <= set(LABELS)
 
 
 def test_more_labels_want_more_near_cells(folder: Path):

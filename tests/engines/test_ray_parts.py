@@ -158,9 +158,9 @@ def test_parquet_keeps_types_and_jsonl_keeps_what_is_missing(job: RewriteJob, tm
         )
         parquet.write_table(table, source / f"{number}.parquet")
     rewrite_dataset(replace(job, input=str(source), output=str(tmp_path / "typed-out")))
-    result = parquet.read_table(tmp_path / "typed-out" / "part-000001.parquet")
-    assert result.schema.field("stars").type == arrow.int16()
-    assert result["stars"].to_pylist() == list(range(50))
+    released = parquet.read_table(tmp_path / "typed-out" / "part-000001.parquet")
+    assert released.schema.field("stars").type == arrow.int16()
+    assert released["stars"].to_pylist() == list(range(50))
 
     lines = tmp_path / "rows.jsonl"
     lines.write_text('{"text": "one word", "stars": 1}\n{"text": "two"}\n')

@@ -261,8 +261,8 @@ def rows(path: Path, limit: int) -> list[dict[str, str]]:
         pytest.skip(f"{path.name} is not in {path.parent}")
     content = path.read_bytes()
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    result = list(csv.DictReader(text.split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE))
-    return [result[i] for i in public_generator(1).permutation(len(result))[:limit]]
+    table = list(csv.DictReader(text.split("\n"), delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [table[i] for i in public_generator(1).permutation(len(table))[:limit]]
 
 
 def shuffled(data: Labeled) -> Labeled:

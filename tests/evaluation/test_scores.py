@@ -44,9 +44,9 @@ TABLES = {
 @pytest.mark.parametrize(("name", "macro", "micro"), [("T4.9", 0.285, 0.870), ("T4.10", 0.186, 0.852),
                                                       ("T4.11", 0.101, 0.829)])  # fmt: skip
 def test_published_taggers(name, macro, micro):
-    result = scores_of_confusion(np.array(TABLES[name]), CONLL)
-    assert result.macro_f1 == pytest.approx(macro, abs=5e-4)
-    assert result.accuracy == pytest.approx(micro, abs=5e-4)
+    measured = scores_of_confusion(np.array(TABLES[name]), CONLL)
+    assert measured.macro_f1 == pytest.approx(macro, abs=5e-4)
+    assert measured.accuracy == pytest.approx(micro, abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_agrees_with_scikit_learn():
     for classes in (2, 3, 7):
         truth = [f"c{i}" for i in rng.integers(0, classes, 60)]
         predicted = [f"c{i}" for i in rng.integers(0, classes + 1, 60)]  # one class that never occurs
-        result = classification_scores(truth, predicted)
-        assert result.macro_f1 == pytest.approx(metrics.f1_score(truth, predicted, average="macro", zero_division=0))
-        assert result.accuracy == pytest.approx(metrics.accuracy_score(truth, predicted))
-        table = metrics.precision_recall_fscore_support(truth, predicted, labels=result.labels, zero_division=0)
-        ours = [(c.precision, c.recall, c.f1, c.support) for c in result.classes]
+        measured = classification_scores(truth, predicted)
+        assert measured.macro_f1 == pytest.approx(metrics.f1_score(truth, predicted, average="macro", zero_division=0))
+        assert measured.accuracy == pytest.approx(metrics.accuracy_score(truth, predicted))
+        table = metrics.precision_recall_fscore_support(truth, predicted, labels=measured.labels, zero_division=0)
+        ours = [(c.precision, c.recall, c.f1, c.support) for c in measured.classes]
         assert np.allclose(np.array(ours).T, np.array(table))
-        assert (result.confusion == metrics.confusion_matrix(truth, predicted, labels=result.labels)).all()
+        assert (measured.confusion == metrics.confusion_matrix(truth, predicted, labels=measured.labels)).all()
 
 
 def test_majority_floors_of_the_published_shares():
@@ -137,10 +137,10 @@ def test_entities_in_every_scheme(tags, result):
 def test_entity_scores_by_hand():
     truth = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-LOC"]]
     said = [["B-PER", "O", "O", "B-LOC"], ["B-LOC", "O"]]
-    result = entity_scores(truth, said)
-    assert (result.true, result.predicted) == (3, 3)
-    assert result.f1 == pytest.approx(1 / 3)
-    assert {c.label: c.f1 for c in result.by_type} == {"LOC": 0.5, "PER": 0.0}
+    measured = entity_scores(truth, said)
+    assert (measured.true, measured.predicted) == (3, 3)
+    assert measured.f1 == pytest.approx(1 / 3)
+    assert {c.label: c.f1 for c in measured.by_type} == {"LOC": 0.5, "PER": 0.0}
     assert tagging_scores(truth, truth).main == 1.0
     assert tagging_scores([["NOUN", "VERB"]], [["NOUN", "NOUN"]]).entities is None
     assert tagging_floor([["O"] * 9, *truth], truth).value == 0.0

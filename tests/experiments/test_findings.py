@@ -177,15 +177,15 @@ def test_verdicts(check: Judge, expected: str):
     ],
 )
 def test_what_cannot_be_tested_says_why(check: Judge, why: str):
-    result = verdict_on(check, GRID)
-    assert result.word == "not testable"
-    assert why in result.detail
-    assert result.light is Light.NONE
+    judgment = verdict_on(check, GRID)
+    assert judgment.word == "not testable"
+    assert why in judgment.detail
+    assert judgment.light is Light.NONE
 
 
 def test_a_statement_without_a_check_keeps_its_reason():
-    result = verdict_on(lambda _: not_testable("no GPU."), GRID)
-    assert (result.word, result.detail) == ("not testable", "no GPU.")
+    judgment = verdict_on(lambda _: not_testable("no GPU."), GRID)
+    assert (judgment.word, judgment.detail) == ("not testable", "no GPU.")
 
 
 def test_a_disagreement_is_red_without_an_explanation_and_amber_with_one():
@@ -197,8 +197,8 @@ def test_a_disagreement_is_red_without_an_explanation_and_amber_with_one():
 
 
 def judged(check, where):
-    result = verdict_on(check, where)
-    return result.word, result.leaning
+    judgment = verdict_on(check, where)
+    return judgment.word, judgment.leaning
 
 
 def test_two_scores_at_their_floor_decide_nothing():
@@ -412,8 +412,10 @@ def test_a_quantity_says_what_it_is():
 
 
 def test_a_verdict_says_what_was_compared():
-    result = verdict_on(lambda s: s.near(score("task.score", mechanism="none"), 0.8, within=0.15, most=["data"]), GRID)
-    assert result.check == "task.score[mechanism=none] within 0.15 of 0.8 for most data"
+    outcome = verdict_on(
+        lambda s: s.near(score("task.score", mechanism="none"), 0.8, within=0.15, most=["data"]), GRID
+    )
+    assert outcome.check == "task.score[mechanism=none] within 0.15 of 0.8 for most data"
 
 
 def test_a_score_without_a_step_is_refused():

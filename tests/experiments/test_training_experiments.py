@@ -103,11 +103,11 @@ GOLDEN = [  # noise, epochs, records, lot, epsilon: Igamberdiev 2023, tables 3.2
 @pytest.mark.parametrize(("noise", "epochs", "records", "lot", "epsilon"), GOLDEN)
 def test_published_budgets_come_out(noise: int, epochs: int, records: int, lot: int, epsilon: float, tmp_path: Path):
     numbers = {"noise_multiplier": noise, "epochs": epochs, "records": records, "lot": lot}
-    result = kinds()["accounting"].score(done("accounting", numbers, {}, tmp_path / "a"))
-    assert result["epsilon"] == pytest.approx(epsilon, abs=0.005)
-    assert result["tight"] <= result["epsilon"]
-    assert result["tight, replaced"] > result["tight"]
-    assert result["visits"] >= result["epsilon"] - 1e-9  # equal where a lot is everything
+    measured = kinds()["accounting"].score(done("accounting", numbers, {}, tmp_path / "a"))
+    assert measured["epsilon"] == pytest.approx(epsilon, abs=0.005)
+    assert measured["tight"] <= measured["epsilon"]
+    assert measured["tight, replaced"] > measured["tight"]
+    assert measured["visits"] >= measured["epsilon"] - 1e-9  # equal where a lot is everything
 
 
 def test_the_verdicts_on_accounting_are_those_that_are_explained(data_folder: Path, tmp_path: Path):
@@ -184,11 +184,11 @@ def test_a_published_collapse_is_flagged():
     # Igamberdiev 2023, table 4.4, a tenth of it: macro-F1 is .33, whatever the text says.
     truth = [["pos"]] * 1250 + [["neg"]] * 1250
     said = [["neg"]] * 2500
-    result = task_scores.class_scores(truth, said, {"pos": 1250, "neg": 1250})
-    assert result["macro-F1"] == pytest.approx(1 / 3, abs=0.001)
-    assert result["collapsed"] == 1
-    assert result["never predicted"] == 0.5
-    assert result["accuracy"] == 0.5
+    measured = task_scores.class_scores(truth, said, {"pos": 1250, "neg": 1250})
+    assert measured["macro-F1"] == pytest.approx(1 / 3, abs=0.001)
+    assert measured["collapsed"] == 1
+    assert measured["never predicted"] == 0.5
+    assert measured["accuracy"] == 0.5
     mixed = task_scores.class_scores(truth, [["pos"]] * 1300 + [["neg"]] * 1200, {"pos": 1250, "neg": 1250})
     assert mixed["collapsed"] == 0
 
@@ -197,9 +197,9 @@ def test_which_rare_tags_are_lost_is_uncertain_when_it_hangs_on_one_row():
     common = [["NOUN", "VERB", "NOUN"]] * 40
     truth = [*common, ["INTJ"]]
     said = [*common, ["NOUN"]]
-    result = task_scores.class_scores(truth, said, {"NOUN": 80, "VERB": 40, "INTJ": 1})
-    assert result["lost classes"] == pytest.approx(1 / 3)
-    assert (result["lost classes.low"], result["lost classes.high"]) == (0, pytest.approx(1 / 3))
+    measured = task_scores.class_scores(truth, said, {"NOUN": 80, "VERB": 40, "INTJ": 1})
+    assert measured["lost classes"] == pytest.approx(1 / 3)
+    assert (measured["lost classes.low"], measured["lost classes.high"]) == (0, pytest.approx(1 / 3))
     many = task_scores.class_scores([*common, *[["INTJ"]] * 20], [*common, *[["NOUN"]] * 20], {"NOUN": 80, "INTJ": 20})
     assert many["lost classes.low"] == many["lost classes.high"] == pytest.approx(1 / 3)
 
@@ -208,23 +208,23 @@ def test_every_tag_that_occurs_has_an_f1_with_an_interval():
     rng = np.random.default_rng(3)
     truth = [["NOUN", "VERB"] for _ in range(200)]
     said = [["NOUN" if rng.random() < 0.8 else "ADJ", "VERB"] for _ in range(200)]
-    result = task_scores.tag_scores(truth, said)
-    assert {name for name in result if "." not in name} == {"F1 of NOUN", "F1 of VERB"}
+    measured = task_scores.tag_scores(truth, said)
+    assert {name for name in measured if "." not in name} == {"F1 of NOUN", "F1 of VERB"}
     flat = scores.classification_scores([t for row in truth for t in row], [t for row in said for t in row])
-    assert result["F1 of NOUN"] == pytest.approx(
+    assert measured["F1 of NOUN"] == pytest.approx(
         next(of_class.f1 for of_class in flat.classes if of_class.label == "NOUN")
     )
     # the recall is binomial and the precision 1: the F1 is off by about 2 r' / (1 + r)^2, with r' = .028
-    assert result["F1 of NOUN.high"] - result["F1 of NOUN.low"] == pytest.approx(
+    assert measured["F1 of NOUN.high"] - measured["F1 of NOUN.low"] == pytest.approx(
         2 * 1.96 * 2 * 0.0283 / 1.8**2, rel=0.25
     )
-    assert result["F1 of VERB.low"] == result["F1 of VERB.high"] == 1
+    assert measured["F1 of VERB.low"] == measured["F1 of VERB.high"] == 1
 
 
 def test_saying_nothing_scores_the_floor_of_answers():
-    result = task_scores.answer_scores(["the abba", "", "rome"], ["", "", ""])
-    assert result["word F1"] == result["word F1.floor"] == pytest.approx(1 / 3)
-    assert result["unanswered"] == result["collapsed"] == 1
+    measured = task_scores.answer_scores(["the abba", "", "rome"], ["", "", ""])
+    assert measured["word F1"] == measured["word F1.floor"] == pytest.approx(1 / 3)
+    assert measured["unanswered"] == measured["collapsed"] == 1
     assert task_scores.answer_scores(["the abba", ""], ["Abba", ""])["word F1"] == 1
 
 
@@ -351,10 +351,10 @@ def test_cards_of_trainings(texts: Path, first: Path, tmp_path: Path):
     plain = done("train", training(first, epsilon=math.inf, learning_rate=2e-3, epochs=20.0), {"data": texts},
                  tmp_path / "plain")  # fmt: skip
     assert not (plain / "card.json").exists()
-    result = read_json(plain / "scores.json")
-    assert result["accuracy"] > 0.8  # the words of the two classes differ
+    measured = read_json(plain / "scores.json")
+    assert measured["accuracy"] > 0.8  # the words of the two classes differ
     assert read_json(plain / "timing.json")["epoch_cpu_seconds"] > 0
-    assert "epoch_cpu_seconds" not in result
+    assert "epoch_cpu_seconds" not in measured
 
 
 @pytest.mark.parametrize(
@@ -402,9 +402,9 @@ def test_pretraining_fine_tuning_and_guessing(texts: Path, first: Path, released
     parameters = {"masking": "aware", "public": "made-up reviews", "mechanism": "santext", "epsilon": 6.0,
                   "options": vectors_of(released), "steps": 3, "batch": 8, "length": 8}  # fmt: skip
     aware = done("sanitized", parameters, {"data": texts, "model": first}, tmp_path / "aware")
-    result = read_json(aware / "scores.json")
-    assert 0.2 < result["words kept"] < 1.0
-    assert math.isfinite(result["loss at the end"])
+    measured = read_json(aware / "scores.json")
+    assert 0.2 < measured["words kept"] < 1.0
+    assert math.isfinite(measured["loss at the end"])
     inputs = {"data": texts, "texts": released, "model": aware}
     tuned = done("tune", {"epochs": 1.0, "batch": 16, "length": 8}, inputs, tmp_path / "tuned")
     promise = Card.from_json((tuned / "card.json").read_text()).guarantee
@@ -489,14 +489,14 @@ def test_graph_methods_and_hard_cases(network: Path, tmp_path: Path):
                  tmp_path / "plain")  # fmt: skip
     words = done("graph", {"method": "words", "epsilon": 50.0}, data, tmp_path / "words")
     most = done("graph", {"method": "majority"}, data, tmp_path / "most")
-    results = {folder.name: read_json(folder / "scores.json") for folder in (split, plain, words, most)}
-    assert results["plain"]["accuracy"] > 0.9  # the words tell the label
-    assert results["words"]["accuracy"] > 0.9
-    assert results["most"]["collapsed"] == 1
+    measured = {folder.name: read_json(folder / "scores.json") for folder in (split, plain, words, most)}
+    assert measured["plain"]["accuracy"] > 0.9  # the words tell the label
+    assert measured["words"]["accuracy"] > 0.9
+    assert measured["most"]["collapsed"] == 1
     assert (split / "card.json").exists()
     assert not (plain / "card.json").exists()
     # The same noise protects a whole subgraph better than one node, and sampled subgraphs better than visited ones.
-    readings = results["split"]
+    readings = measured["split"]
     assert readings["epsilon of a node, poisson"] == pytest.approx(3.0, abs=0.01)
     assert readings["epsilon of a subgraph, poisson"] < readings["epsilon of a node, poisson"]
     assert readings["epsilon of a node, poisson"] < readings["epsilon of a node, visits"]
@@ -506,8 +506,8 @@ def test_graph_methods_and_hard_cases(network: Path, tmp_path: Path):
     assert overlap["overlap"] == pytest.approx(np.mean([wrong[node] for node in hard]))
     assert overlap["hard cases"] == len(hard)
     for folder in (split, plain, words, most):
-        results = read_json(folder / "scores.json")
-        assert results["above the largest class"] == max(0.0, results["accuracy"] - results["accuracy.floor"])
+        measured = read_json(folder / "scores.json")
+        assert measured["above the largest class"] == max(0.0, measured["accuracy"] - measured["accuracy.floor"])
     assert read_json(most / "scores.json")["above the largest class"] == 0.0
 
 

@@ -43,9 +43,9 @@ class Block:
 
 def blocks(page: str) -> list[Block]:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    results = [Block(m["kind"], m["body"], m["note"] or "") for m in BLOCK.finditer(text)]
-    assert text.count("\n```") == 2 * len(results), "a block is not closed"
-    return results
+    matches = [Block(m["kind"], m["body"], m["note"] or "") for m in BLOCK.finditer(text)]
+    assert text.count("\n```") == 2 * len(matches), "a block is not closed"
+    return matches
 
 
 def plain(text: str) -> list[str]:

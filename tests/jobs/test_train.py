@@ -94,9 +94,9 @@ def test_new_weights_have_a_seed_of_their_own_which_is_no_test_seed(folder: Path
     assert trained("other samples", seed=4, start_seed=5) != first
     assert trained("usual", seed=3) == trained("the test seed", seed=3, start_seed=3)
     private = {**options, "epsilon": 8, "seed": None, "start_seed": 5}
-    result = tacit.train("classify", texts, output=folder / "private", **private)
-    assert result.guarantee.is_private, "public weights may be repeated without harm"
-    assert result.card.made_by["start_seed"] == 5
+    retrained = tacit.train("classify", texts, output=folder / "private", **private)
+    assert retrained.guarantee.is_private, "public weights may be repeated without harm"
+    assert retrained.card.made_by["start_seed"] == 5
 
 
 def test_frozen_layers_with_16_bits_are_another_run(folder: Path) -> None:

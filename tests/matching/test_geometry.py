@@ -15,9 +15,9 @@ TEXTS = ["Where is my parcel?", "", "I want my money back!", "\U0001f600", "a " 
 
 @pytest.fixture(scope="module")
 def geometry() -> Geometry:
-    result = known_geometry(StaticEncoder().digest)
-    assert result is not None, "the geometry of the bundled encoder comes with the package"
-    return result
+    loaded = known_geometry(StaticEncoder().digest)
+    assert loaded is not None, "the geometry of the bundled encoder comes with the package"
+    return loaded
 
 
 def test_a_vector_is_the_same_bit_for_bit_in_every_batch(geometry):

@@ -146,14 +146,14 @@ def test_b8_a_draft_that_leads_elsewhere_is_not_followed(report, tmp_path):
     ],
 )
 def test_c5_an_audit_can_fail_on_what_it_finds(light, fail_on, code, capsys):
-    result = Report("Audit", [Section("Attacks", findings=[Finding("Linkage", light, "found")])])
+    audit = Report("Audit", [Section("Attacks", findings=[Finding("Linkage", light, "found")])])
     if code:
         with pytest.raises(click.exceptions.Exit) as stopped:
-            deliver(result, None, None, as_json=True, force=False, fail_on=fail_on)
+            deliver(audit, None, None, as_json=True, force=False, fail_on=fail_on)
         assert stopped.value.exit_code == code
         assert f"FAILED (--fail-on {fail_on}): 1 of 1 findings: Linkage" in capsys.readouterr().err
     else:
-        deliver(result, None, None, as_json=True, force=False, fail_on=fail_on)
+        deliver(audit, None, None, as_json=True, force=False, fail_on=fail_on)
 
 
 def test_c5_a_refuted_claim_fails_without_being_asked(report):

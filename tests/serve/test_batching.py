@@ -116,9 +116,9 @@ def accounts(tmp_path):
     keys = Keys(tmp_path)
     for name in ("team", "poor", "rich"):
         keys.add(name, 600)
-    result = Accounts(str(tmp_path / "ledger.sqlite"), Metrics(), keys)
-    yield result
-    result.close()
+    ledger_accounts = Accounts(str(tmp_path / "ledger.sqlite"), Metrics(), keys)
+    yield ledger_accounts
+    ledger_accounts.close()
 
 
 def paying(key, *texts, dataset=None, user=None, draws=1):

@@ -99,9 +99,9 @@ def test_c6_an_overview_keeps_units_apart(start, state, request_body):
         ledger.reserve(pure(3.0), dataset="service", subjects=subjects, token="d", command=record.command).commit()
         gone = ledger.reserve(pure(9.0), dataset="service", subjects=subjects, token="e", command=record.command)
         gone.cancel()
-    result = client.get("/v1/ledger").json()["key"]["spent"]
-    assert result["by_unit"] == [
+    budget = client.get("/v1/ledger").json()["key"]["spent"]
+    assert budget["by_unit"] == [
         {"unit": "document", "epsilon": 3.0, "delta": 0.0, "releases": 1},
         {"unit": "token", "epsilon": pytest.approx(2 * cost), "delta": 0.0, "releases": 2},
     ]
-    assert sum(account["releases"] for account in result["apart"]) == 1
+    assert sum(account["releases"] for account in budget["apart"]) == 1

@@ -181,9 +181,9 @@ def test_public_text_on_public_weights_is_public(tmp_path):
 def test_a_private_vocabulary_stays_on_the_card_of_a_model_of_public_text(tmp_path):
     words = replace(trained(), epsilon=0.5, delta=1e-6, mechanism="vocabulary")
     origin = Origin(vocabulary=words, public="Tatoeba", from_scratch=True)
-    result = one_run(tmp_path / "model", origin, plain_training())
-    assert result.start_public is None
-    assert result.start.epsilon == 0.5
+    finished = one_run(tmp_path / "model", origin, plain_training())
+    assert finished.start_public is None
+    assert finished.start.epsilon == 0.5
 
 
 def test_the_budgets_of_all_earlier_weights_are_named():
