@@ -412,9 +412,7 @@ def test_a_quantity_says_what_it_is():
 
 
 def test_a_verdict_says_what_was_compared():
-    outcome = verdict_on(
-        lambda s: s.near(score("task.score", mechanism="none"), 0.8, within=0.15, most=["data"]), GRID
-    )
+    outcome = verdict_on(lambda s: s.near(score("task.score", mechanism="none"), 0.8, within=0.15, most=["data"]), GRID)
     assert outcome.check == "task.score[mechanism=none] within 0.15 of 0.8 for most data"
 
 

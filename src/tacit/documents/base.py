@@ -8,12 +8,14 @@ derived from it, not even its length: an empty text and a novel are rewritten by
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar
 
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, TacitWarning
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, VoidReason
 from tacit.mechanism import TEST_SEED_REASON, Mechanism, Rewritten
 from tacit.noise.source import Source
@@ -46,7 +48,25 @@ class DocumentMechanism(Mechanism):
     def promise(self) -> Guarantee:
         """The guarantee of one document, from the numbers that `rewrite_batch` uses."""
 
+    def load_public(self) -> None:
+        """Load and check the public parts: models, codebooks, intervals."""
+
+    def note(self) -> str | None:
+        """A warning for the user about these parameters, if there is one."""
+        return None
+
     # The pipeline -------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        _ = self._prepared
+
+    @cached_property
+    def _prepared(self) -> bool:
+        """Loaded, and the user warned once."""
+        self.load_public()
+        if note := self.note():
+            warnings.warn(note, TacitWarning, stacklevel=3)
+        return True
 
     def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
         self.prepare()

@@ -213,18 +213,12 @@ class Codebook(DocumentMechanism):
     def _decoder(self) -> Any:
         return LanguageDecoder(str(self.language_model))
 
-    def prepare(self) -> None:
-        _ = self._prepared
-
-    @cached_property
-    def _prepared(self) -> bool:
-        """Loaded and checked."""
+    def load_public(self) -> None:
         _ = self.choice
         self._check_encoder(self.sentence_encoder)
         check_batches(self.sentence_encoder)
         if self.decode == "language-model":
             self._decoder.prepare()
-        return True
 
     def _check_encoder(self, encoder: Encoder) -> None:
         probe = encoder.encode([PROBE])[0]

@@ -96,7 +96,7 @@ class DPMLM(TokenDraws):
     def usual_interval(self) -> LogitInterval:
         return calibrate_logits(self.language_model)
 
-    def prepare(self) -> None:
+    def load_public(self) -> None:
         assert self.clipping is not None
 
     @property

@@ -19,7 +19,6 @@ texts are beside it. They are decoded together: there rows would mix noisy laten
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ from tacit.documents.bounds import (
     LatentNoise,
     release,
 )
-from tacit.errors import BadParameterError, TacitWarning
+from tacit.errors import BadParameterError
 from tacit.guarantee import NOTE, Guarantee, Notion, VoidReason
 from tacit.mechanism import Rewritten
 from tacit.needs import MODELS, Ability
@@ -124,16 +123,8 @@ class LatentMechanism(DocumentMechanism):
     def load(self) -> Autoencoder:
         return cached_autoencoder(self.model_name)
 
-    def prepare(self) -> None:
-        _ = self._prepared
-
-    @cached_property
-    def _prepared(self) -> bool:
-        """Loaded, and the user warned once."""
+    def load_public(self) -> None:
         _ = self.released_numbers
-        if note := self.note():
-            warnings.warn(note, TacitWarning, stacklevel=3)
-        return True
 
     def checks(self) -> tuple[Check, ...]:
         promised = self.promise()

@@ -60,7 +60,6 @@ post-processing.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,7 +90,7 @@ from tacit.documents.paraphrase_loss import (
     uniform_weights,
 )
 from tacit.documents.token_draws import TokenDraws
-from tacit.errors import BadParameterError, TacitWarning
+from tacit.errors import BadParameterError
 from tacit.guarantee import NOTE, Guarantee, Notion
 from tacit.needs import needs_of_language_model
 from tacit.noise.choice import (
@@ -213,17 +212,9 @@ class Paraphrase(TokenDraws):
         """The tokens that should not be written next, by the prompt and the tokens released so far."""
         return Guide.of_prompt(self.frame, self.language_model.support, self.stops, self.shortest)
 
-    def prepare(self) -> None:
-        _ = self._prepared
-
-    @cached_property
-    def _prepared(self) -> bool:
-        """Loaded, and the user warned once."""
+    def load_public(self) -> None:
         assert self.frame is not None
         assert self.tilted or self.clipping is not None
-        if note := self.note():
-            warnings.warn(note, TacitWarning, stacklevel=3)
-        return True
 
     def note(self) -> str | None:
         """A note about what the budget is too small for."""
