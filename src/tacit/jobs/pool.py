@@ -16,6 +16,7 @@ from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import Force, Format, License, Output, PublicName, UsualColumn
 from tacit.jobs.sources import Source, needs_of_source
+from tacit.matching.near_duplicates import LEAST_LIKENESS, USUAL_LIKENESS, NearDuplicates
 from tacit.matching.pool import LONGEST, Cleaning, PoolSource, SentencePool, distinct, read_pool, write_pool
 from tacit.needs import Ability
 from tacit.places import refuse_taken_file
@@ -23,6 +24,13 @@ from tacit.progress import StepProgress
 from tacit.text.files import choose_columns, open_table, text_value
 
 REPORTED_ROWS = 10_000
+
+Likeness = Annotated[
+    float,
+    Field(ge=LEAST_LIKENESS, le=1, description="Of sentences that share at least this part of their words and pairs of "
+          "words only the first is kept; 1 keeps all that differ in a word."),
+    Option(Group.DATA),
+]  # fmt: skip
 
 
 class PoolConfig(Config):
@@ -45,6 +53,7 @@ class PoolConfig(Config):
     most_characters: Annotated[
         int, Field(ge=1, description="Most characters of a sentence; longer ones are left out."), Option(Group.DATA)
     ] = LONGEST
+    likeness: Likeness = USUAL_LIKENESS
     force: Force = False
 
     def needs(self) -> list[Ability]:
@@ -63,12 +72,13 @@ class PoolConfig(Config):
 
 @dataclass(frozen=True)
 class PoolResult:
-    """How many sentences are in the pool, of how many rows, and its digest."""
+    """How many sentences are in the pool, of how many rows, how many near-duplicates were left out, and its digest."""
 
     output: Path
     sentences: int
     rows: int
     digest: str
+    near_duplicates: int = 0
 
 
 def run(config: PoolConfig, progress: StepProgress | None = None) -> PoolResult:
@@ -78,10 +88,11 @@ def run(config: PoolConfig, progress: StepProgress | None = None) -> PoolResult:
     read = [0]
     cleaning = Cleaning(config.split_sentences, config.fewest_words, config.most_characters)
     sentences = ((sentence, "") for text in _texts(config, read, progress) for sentence in cleaning.sentences(text))
-    entries = ((sentence, 0, credit) for sentence, credit in distinct(sentences))
+    near = NearDuplicates(config.likeness)
+    entries = ((sentence, 0, credit) for sentence, credit in near.kept(distinct(sentences)))
     source = PoolSource(name, config.license, declared=True)
     count, digest = write_pool(config.output, name, [source], entries)
-    return PoolResult(config.output, count, read[0], digest)
+    return PoolResult(config.output, count, read[0], digest, near.removed)
 
 
 def build(
