@@ -33,7 +33,7 @@ from tacit.text.sentence_packages import REPEATED_NAMES
 
 def test_the_general_pool_comes_with_credits() -> None:
     pool = load_pool()
-    assert bundled_pools() == ["encyclopedia", "general"]
+    assert bundled_pools() == ["encyclopedia", "general", "requests"]
     assert len(pool) == 123_155
     assert len({words_key(sentence) for sentence in pool.sentences}) == len(pool)
     assert not any(REPEATED_NAMES.search(sentence) for sentence in pool.sentences)

@@ -307,6 +307,11 @@ SyntheticRowCount = Annotated[
     T, Field(ge=1, description="Rows to write."), Option(Group.WRITING, old_names=("number",))
 ]
 Sentences = Annotated[T, Field(description="How many sentences."), Option(Group.WRITING)]
+FromSketch = Annotated[
+    Path | None,
+    Field(description="A sketch that exists."),
+    Option(Group.DATA, name="from", metavar="SKETCH"),
+]
 SketchFile = Annotated[T, Option(Group.DATA, positional=True, metavar="SKETCH")]
 SampleSeed = Annotated[
     int | None,

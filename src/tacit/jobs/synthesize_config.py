@@ -9,7 +9,16 @@ from pydantic import Field, model_validator
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.jobs.config import Group, Option, Varied
-from tacit.jobs.fields import USUAL_POOLS, Epsilon, Output, Pools, SampleSeed, SynthesisWay, SyntheticRowCount
+from tacit.jobs.fields import (
+    USUAL_POOLS,
+    Epsilon,
+    FromSketch,
+    Output,
+    Pools,
+    SampleSeed,
+    SynthesisWay,
+    SyntheticRowCount,
+)
 from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketched_rows import PrivateRows, SketchedRows
 from tacit.needs import Ability, needs_of_language_model, needs_of_place
@@ -28,11 +37,7 @@ class MatchingConfig(SketchedRows):
         None
     )
     by: SynthesisWay[Literal["matching"]] = "matching"
-    from_sketch: Annotated[
-        Path | None,
-        Field(description="Draw from a sketch that exists, at no further cost."),
-        Option(Group.DATA, name="from", metavar="SKETCH"),
-    ] = None
+    from_sketch: Annotated[FromSketch, Field(description="Draw from a sketch that exists, at no further cost.")] = None
     keep_sketch: Annotated[
         Path | None,
         Field(description="Where the sketch goes; by default beside the corpus."),

@@ -1,4 +1,4 @@
-"""Sentences written by a public causal model after a public prompt: a list that goes on.
+"""Sentences written by a public causal model after a public prompt: a list that goes on, or one quoted sentence.
 
 The model is shown the beginning of a list, with one item per line, and continues it: many continuations of one prompt
 side by side, whose cache of the prompt is computed once. No row stops early; when an item ends, the next one begins, so
@@ -9,19 +9,17 @@ Nothing private goes in here: prompts are public, or made of what was released.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
-import numpy as np
-
-from tacit.arrays import Floats, Ids
 from tacit.documents.language_models.generators import CausalModel
 from tacit.documents.language_models.loading import load_generator
-from tacit.documents.language_models.models import Frame
 from tacit.errors import BadInputError
-from tacit.noise.source import public_generator
 
 TOP = 60
 """Only so many of the likeliest tokens are drawn from: the tail of a small model is noise."""
@@ -38,7 +36,7 @@ _ABOUT_ITSELF = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class PromptedWriter:
     """A causal model that continues lists of sentences.
 
@@ -80,41 +78,60 @@ class PromptedWriter:
         items = "".join(f"{ITEM} {example}\n" for example in examples)
         return self.write(f"{title}:\n{items}{ITEM}", seed, without=examples)
 
-    def about(self, subject: str, template: str, seed: int) -> list[str]:
-        """Sentences about a public subject, by a template that says where it goes."""
-        request = template.format(about=subject)
+    def requested(self, request: str, seed: int) -> list[str]:
+        """The beginnings of answers to a request for one sentence, each begun with a quotation mark; a model without a
+        chat template reads the request as it stands."""
         if self.model.tokenizer.chat_template:
             message = [{"role": "user", "content": request}]
-            prompt = self.model.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-            return self.write(f"{prompt}{ITEM}", seed)
-        return self.write(f"{request}\n{ITEM}", seed)
+            chat = self.model.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+            return self.continuations(f'{chat}"', seed)
+        return self.continuations(f'{request}\n"', seed)
 
     def write(self, prompt: str, seed: int, *, without: Sequence[str] = ()) -> list[str]:
         """The new items of a list that begins with the prompt; none of `without`."""
-        tokens = self.model.plain(prompt)
-        self.model.check_room(len(tokens) + self.tokens + 1, "a prompt with what is written after it")
-        generator = public_generator(seed)
-        running, scores = self.model.begin_blank(self.rows, Frame(tokens[:-1], tokens[-1:]), 1)
-        written: list[Ids] = []
-        for step in range(self.tokens):
-            drawn = self._drawn(scores, generator)
-            written.append(drawn)
-            if step + 1 < self.tokens:
-                scores = self.model.extend(running, drawn)
-        rows = np.stack(written, axis=1)
         known = {example.casefold() for example in without}
-        items = [item for row in rows for item in finished_items(self.model.text(row.tolist()))]
+        items = [item for text in self.continuations(prompt, seed) for item in finished_items(text)]
         return [item for item in dict.fromkeys(items) if item.casefold() not in known]
 
-    def _drawn(self, scores: Floats, generator: np.random.Generator) -> Ids:
+    def continuations(self, prompt: str, seed: int) -> list[str]:
+        """The texts that the model writes after a prompt, once for each row; the prompt itself is read once."""
+        torch = self.model.torch
+        tokens = self.model.plain(prompt)
+        self.model.check_room(len(tokens) + self.tokens + 1, "a prompt with what is written after it")
+        generator = torch.Generator().manual_seed(seed)
+        with torch.inference_mode():
+            past, last = None, torch.tensor([tokens])
+            written = []
+            for _ in range(self.tokens):
+                output = self._network(input_ids=last, past_key_values=past, use_cache=True)
+                if past is None:
+                    output.past_key_values.batch_repeat_interleave(self.rows)
+                    output.logits = output.logits[:, -1:].repeat(self.rows, 1, 1)
+                past, last = output.past_key_values, self._drawn(output.logits[:, -1].float(), generator)
+                written.append(last)
+        return [self.model.text(row) for row in torch.cat(written, dim=1).tolist()]
+
+    def _drawn(self, logits: Any, generator: Any) -> Any:
         """One token for each row, drawn from the likeliest ones; never the end."""
-        support = self.model.support
-        if self.model.end is not None:
-            scores[:, support == self.model.end] = -np.inf
-        top = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
-        kept = np.take_along_axis(scores, top, axis=1) / self.temperature
-        noisy = kept + generator.gumbel(size=kept.shape)
-        return np.asarray(support[top[np.arange(len(top)), noisy.argmax(axis=1)]])
+        logits[:, self._forbidden] = float("-inf")
+        kept, places = logits.topk(min(TOP, logits.shape[1]), dim=1)
+        drawn = (kept / self.temperature).softmax(dim=1).multinomial(1, generator=generator)
+        return places.gather(1, drawn)
+
+    @cached_property
+    def _forbidden(self) -> list[int]:
+        """Tokens that are never written: the end, and the special ones."""
+        allowed = set(self.model.support.tolist()) - {self.model.end}
+        outputs = int(self.model.model.get_output_embeddings().weight.shape[0])
+        return [token for token in range(outputs) if token not in allowed]
+
+    @cached_property
+    def _network(self) -> Any:
+        """The model itself, or a copy of half the precision where the processor is made for that: which of two equal
+        words is drawn does not matter here."""
+        torch = self.model.torch
+        fast = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
+        return copy.deepcopy(self.model.model).to(torch.bfloat16) if fast else self.model.model
 
 
 def finished_items(text: str) -> list[str]:
