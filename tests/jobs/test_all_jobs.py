@@ -33,7 +33,7 @@ REQUIRED: dict[str, object] = {
     "original": "a.csv", "private": ("b.csv",), "members": "a.csv", "non_members": "b.csv", "secret": "coins.jsonl",
     "records": 1000, "lot_size": 10, "file": "experiment.toml", "epsilons": (8.0,),
     "sketches": ("a.tacit", "b.tacit"), "sketch": "a.tacit", "public_files": ("public.txt",), "synthetic": "s.csv",
-    "release": "released.csv",
+    "release": "released.csv", "name": "a-name",
 }  # fmt: skip
 """Values of options that jobs need."""
 
@@ -44,6 +44,8 @@ OF_JOB: dict[str, dict[str, object]] = {
     "calibrate sgd": {"steps": 5},
     "codebook": {"public": "a public text"},
     "pool": {"public": "a public text"},
+    "pool write": {"about": "questions to a bank"},
+    "pool recipe": {"name": "support"},
     "synthesize": {"data": "rows.csv"},
     "synthesize training": {"data": "rows.csv"},
 }

@@ -20,6 +20,7 @@ COMMAND_OF: Final = {
     "vocabulary": ("vocabulary", "build"),
     "sketch": ("sketch", "build"),
     "pool": ("pool", "build"),
+    "pool recipe": ("pool", "recipe", "build"),
     "experiment": ("experiment", "run"),
 }
 """Jobs whose command is not called as they are."""

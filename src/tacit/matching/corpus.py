@@ -23,7 +23,7 @@ from tacit.matching.composing import (
     joined,
     public_directions,
 )
-from tacit.matching.discriminant import Discriminant, fitted_discriminant, sample_places, steadied_counts
+from tacit.matching.discriminant import Discriminant, NoisySums, fitted_discriminant, sample_places, steadied_counts
 from tacit.matching.documents import ONE_SENTENCE_EACH, TextLengths, text_lengths
 from tacit.matching.drawing import DrawnRows, best_first, lifted_shares, rows_per_label
 from tacit.matching.marginals import JointLabels
@@ -190,14 +190,20 @@ class PoolScores:
 
 
 def scored_pool(
-    sketch: Sketch, sentences: Sequence[str], progress: WorkProgress | None = None, *, topics: bool = False
+    sketch: Sketch,
+    sentences: Sequence[str],
+    progress: WorkProgress | None = None,
+    *,
+    topics: bool = False,
+    judge: NoisySums | None = None,
 ) -> PoolScores:
     """The scores of all sentences; features are forgotten block by block, so that large pools need little memory.
 
     topics   whether it is needed where sentences lie
+    judge    another version of the sketch, by which the sentences are scored
     """
     sample = pool_features(sketch, [sentences[place] for place in sample_places(len(sentences))])
-    discriminant = fitted_discriminant(sketch, sample)
+    discriminant = fitted_discriminant(sketch if judge is None else judge, sample)
     directions = public_directions(sample) if topics else sample[:0].T
     blocks = [
         (discriminant.log_probabilities(features), discriminant.domain_scores(features), features @ directions)
