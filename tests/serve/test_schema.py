@@ -29,6 +29,8 @@ ROUTES = [
     ("POST", "/v1/audit/exact"),
     ("POST", "/v1/jobs"),
     ("POST", "/v1/expect"),
+    ("GET", "/v1/guide"),
+    ("POST", "/v1/guide"),
     ("POST", "/v1/jobs/synthesize"),
     ("GET", "/v1/jobs"),
     ("GET", "/v1/jobs/{id}"),

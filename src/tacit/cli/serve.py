@@ -8,6 +8,7 @@ import click
 from pydantic import Field
 from rich.table import Table
 
+from tacit.cli.command_line import command_line
 from tacit.cli.generated import acting_group, command_for, group_of
 from tacit.cli.terminal import output_console, tell_if_new
 from tacit.errors import BadInputError, BadParameterError
@@ -39,7 +40,7 @@ Example: tacit serve --port 8000, then open http://127.0.0.1:8000
 def serve(settings: ServiceSettings, log: ServiceLogOptions) -> None:
     from tacit.serve.run import run  # needs the libraries of the service
 
-    run(settings, quiet=log.quiet)
+    run(settings, quiet=log.quiet, write_command=command_line)
 
 
 # Keys ---------------------------------------------------------------------------------------------------------------

@@ -160,10 +160,47 @@ class Jobs(Answer):
     jobs: list[JobFacts]
 
 
+class GuideChoice(Answer):
+    """An answer that can be given, and what it means."""
+
+    name: str
+    meaning: str
+
+
+class GuideQuestion(Answer):
+    """A plain question, and the fields that answer it; no choices where numbers are asked for."""
+
+    fields: list[str]
+    sentence: str
+    choices: list[GuideChoice]
+
+
+class GuideQuestions(Answer):
+    """The questions of the guide."""
+
+    questions: list[GuideQuestion]
+
+
+class GuideAdvice(Answer):
+    """One job that fits, as commands to paste and as a call in Python, with what it promises, what it does not, and
+    what to expect from it (`compared`: from another way that may do better)."""
+
+    job: str
+    commands: list[str]
+    python: str
+    epsilon: float
+    unit: str
+    promise: str
+    not_covered: list[str]
+    expected: list[str]
+    compared: list[str]
+    remarks: list[str]
+
+
 class Expected(Answer):
     """The promise of a corpus in place of so many rows, and how well it can be expected to do.
 
-    delta           as it is chosen for so many records
+    delta           as it is chosen for so many records; 0 where epsilon alone is promised
     count_noise     in 95 of 100 releases, the number of rows of a label is right to within this
     share_noise     the same for the share of a label of average size
     measured        what was measured with so many rows of public data sets, one sentence each

@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from tacit.engines.job import RewriteProgress
 from tacit.errors import place_of
+from tacit.jobs.guide.advice import python_call
 from tacit.serve import catalog, site
 from tacit.serve.answers import (
     Answer,
@@ -43,6 +44,7 @@ from tacit.serve.errors import RequestError, ServiceError, as_service_error
 from tacit.serve.expecting import expected_of
 from tacit.serve.files import JobRoutes
 from tacit.serve.gate import Gate, Receive, Scope, Send
+from tacit.serve.guiding import CommandWriter, add_guide, advice_of
 from tacit.serve.jobs import JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.lock import lock_state
@@ -51,6 +53,7 @@ from tacit.serve.messages import (
     CalibrateRequest,
     CurveRequest,
     ExpectRequest,
+    GuideRequest,
     JobSettings,
     M,
     RewriteRequest,
@@ -90,8 +93,12 @@ class Service(FastAPI):
         await Starlette.__call__(self, scope, receive, send)
 
 
-def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service:
+def create_app(
+    settings: ServiceSettings, *, jobs_apart: bool = True, write_command: CommandWriter = python_call
+) -> Service:
     """The service, ready to be run by an ASGI server. It has its state folder for itself until it is shut down.
+
+    write_command   how the guide writes a job
 
     Jobs are worked on in processes of their own; with `jobs_apart=False` in threads of this one, which tests look into.
     """
@@ -213,6 +220,8 @@ def create_app(settings: ServiceSettings, *, jobs_apart: bool = True) -> Service
     async def expect(request: Request) -> Response:
         """The promise of a corpus in place of so many rows; nothing private is asked for."""
         return await work_aside(expected_of, request, ExpectRequest)
+
+    add_guide(app, lambda request: work_aside(partial(advice_of, write_command), request, GuideRequest))
 
     @app.post(
         "/v1/jobs/synthesize",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
@@ -13,9 +13,11 @@ from starlette.requests import Request
 from tacit.engines.users import UserRule
 from tacit.guarantee import check_epsilon
 from tacit.jobs.fields import DocumentsPerUser, UserMode
+from tacit.jobs.guide import GuideConfig
 from tacit.jobs.rewrite import RewriteConfig
 from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.synthesize_config import MatchingConfig
+from tacit.jobs.values import MOST_SENTENCES
 from tacit.serve.errors import RequestError, ServiceError
 from tacit.serve.reading import MOST_VALUES, READ_AT_ONCE, bad_field, read_object, unknown_field
 
@@ -121,6 +123,11 @@ def corpus_option(name: str, *, required: bool = False) -> Any:
     return Field(list(default) if isinstance(default, tuple) else default, description=field.description)
 
 
+def guide_option(name: str) -> Any:
+    """The required field of a request that is an option of `GuideConfig`, with its meaning."""
+    return Field(description=GuideConfig.model_fields[name].description)
+
+
 class SynthesisSettings(Message):
     """How a corpus is released in place of the rows of a file: options of `MatchingConfig`, within the limits of a
     service."""
@@ -137,6 +144,8 @@ class SynthesisSettings(Message):
     bins: Annotated[list[float], Field(max_length=100, fail_fast=True)] = corpus_option("bins")
     topics: Annotated[int, Field(ge=1, le=1_000)] | None = corpus_option("topics")
     user_column: Name | None = corpus_option("user_column")
+    pure: bool = corpus_option("pure")
+    sentences: Annotated[int, Field(ge=1, le=MOST_SENTENCES)] | Literal["auto"] = corpus_option("sentences")
     rows: Annotated[int, Field(ge=1, le=1_000_000)] | None = corpus_option("rows")
     dataset: PlainName | None = corpus_option("dataset")
 
@@ -166,6 +175,23 @@ class ExpectRequest(Message):
     epsilon: Epsilon = corpus_option("epsilon", required=True)
     rows: Annotated[int, Field(ge=1, le=1_000_000_000)]
     labels: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    pure: bool = corpus_option("pure")
+
+
+class GuideRequest(Message):
+    """Answers to the questions of the guide; what is left out is answered on the safe side."""
+
+    protect: Literal["word", "text", "person"] = guide_option("protect")
+    seen_by: Literal["curator", "nobody"] = guide_option("seen_by")
+    purpose: Literal["share", "classifier", "collect", "topics"] = guide_option("purpose")
+    private_rows: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = Field(None, description="How many rows.")
+    rows_per_person: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        None, description="How many rows one person has at most; several, if that is not said."
+    )
+    column: PlainName | None = Field(None, description="The column of texts.")
+    label_column: PlainName | None = Field(None, description="The column of labels.")
+    user_column: PlainName | None = Field(None, description="The column that says whose row it is.")
+    epsilon: Epsilon | None = Field(None, description="Another privacy budget than the one that is recommended.")
 
 
 M = TypeVar("M", bound=Message)

@@ -11,8 +11,10 @@ import sys
 import threading
 
 from tacit.errors import BadInputError, BadParameterError, place_of, require
+from tacit.jobs.guide.advice import python_call
 from tacit.serve.app import create_app
 from tacit.serve.connections import protocol_for
+from tacit.serve.guiding import CommandWriter
 from tacit.serve.keys import Keys
 from tacit.serve.settings import ServiceSettings, is_local
 
@@ -24,7 +26,7 @@ COLLECTED_AFTER = (20_000, 10, 10)
 and again."""
 
 
-def run(settings: ServiceSettings, *, quiet: bool = False) -> None:
+def run(settings: ServiceSettings, *, quiet: bool = False, write_command: CommandWriter = python_call) -> None:
     """Serve until interrupted."""
     uvicorn = require("uvicorn", extra="serve", purpose="the service")
     keys = Keys(settings.state).active()
@@ -47,7 +49,7 @@ def run(settings: ServiceSettings, *, quiet: bool = False) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
     log.setLevel(logging.WARNING if quiet else logging.INFO)
     config = uvicorn.Config(
-        create_app(settings),
+        create_app(settings, write_command=write_command),
         access_log=False,
         log_config=None,
         server_header=False,

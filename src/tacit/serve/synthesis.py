@@ -143,7 +143,7 @@ def _drawn(task: SynthesisTask, progress: Callable[[str, int, int], None]) -> Ma
     labels = read_sketch(files.sketch).labels if columns else ()
     config = MatchingConfig(
         from_sketch=files.sketch, output=files.output, column=settings.column, label_columns=columns,
-        labels=labels, rows=settings.rows, pools=USUAL_POOLS, force=True,
+        labels=labels, rows=settings.rows, sentences=settings.sentences, pools=USUAL_POOLS, force=True,
     )  # fmt: skip
     return run(config, progress)
 

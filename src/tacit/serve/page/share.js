@@ -8,6 +8,7 @@ import { columnsOf, formatOf, rowsOf } from "./columns.js";
 import { corpusParts } from "./corpus.js";
 import { counted, debounced, find, make, number, showProblem } from "./dom.js";
 import { epsilonField } from "./epsilon.js";
+import { startGuide } from "./guide.js";
 import { NOT_READ } from "./jobs.js";
 import { resultLink, startJobList } from "./joblist.js";
 
@@ -81,6 +82,8 @@ export function startShare() {
       labels,
       declare_labels_public: Boolean(label && declared),
       user_column: find("share-user").value || null,
+      pure: find("share-pure").checked,
+      sentences: find("lengths-auto").checked ? "auto" : publicSentences(),
     };
   };
 
@@ -89,6 +92,7 @@ export function startShare() {
     find("share-form").hidden = !chosen;
     find("share-labels").hidden = !find("share-label").value;
     find("labels-list").disabled = find("labels-declared").checked;
+    find("share-sentences").disabled = find("lengths-auto").checked;
     find("share-rows").textContent = rowsLine(rows, find("share-user").value);
     const again = chosen && sent.has(file);
     find("share-cost").textContent = costLine(epsilon.value, find("share-user").value, again);
@@ -100,7 +104,12 @@ export function startShare() {
     const mine = turn;
     const labels = find("share-label").value ? Math.max(2, listedLabels().length) : null;
     try {
-      const expected = await postJson("v1/expect", { epsilon: epsilon.value, rows: rows ?? 1000, labels });
+      const expected = await postJson("v1/expect", {
+        epsilon: epsilon.value,
+        rows: rows ?? 1000,
+        labels,
+        pure: find("share-pure").checked,
+      });
       if (mine === turn) find("share-expect").replaceChildren(...expectation(expected, rows, epsilon.value));
     } catch (error) {
       showProblem(find("share-expect"), error, expect);
@@ -128,12 +137,21 @@ export function startShare() {
   };
 
   find("share-file").addEventListener("change", () => find("share-file").files[0] && take(find("share-file").files[0]));
-  for (const id of ["share-text", "share-label", "share-user", "labels-declared", "labels-listed", "labels-list"]) {
+  const fields = ["share-text", "share-label", "share-user", "labels-declared", "labels-listed", "labels-list"];
+  for (const id of [...fields, "lengths-auto", "lengths-public", "share-pure"]) {
     find(id).addEventListener("change", changed);
   }
   find("share-go").addEventListener("click", send);
+  startGuide();
   changed();
   return { take, load: list.load };
+}
+
+/** The public number of sentences of a text; an error where it is none. */
+function publicSentences() {
+  const count = Number(find("share-sentences").value);
+  if (!Number.isInteger(count) || count < 1 || count > 100) throw new Error("Say how many sentences, from 1 to 100.");
+  return count;
 }
 
 const listedLabels = () =>
@@ -154,8 +172,8 @@ function costLine(epsilon, user, again) {
 
 function expectation({ delta, count_noise: noise, share_noise: share, measured, measured_epsilon: at }, rows, epsilon) {
   const promise =
-    `No event becomes more than ${number(Math.exp(epsilon))} times as probable by one row ` +
-    `(plus ${number(delta)} on every probability). ` +
+    `No event becomes more than ${number(Math.exp(epsilon))} times as probable by one row` +
+    (delta ? ` (plus ${number(delta)} on every probability). ` : ". ") +
     `Counts of rows per label are right to within ${counted(Math.round(noise), "row")}` +
     (rows ? ` (${(share * 100).toPrecision(2)} points of 100).` : ".");
   const parts = [make("p", { class: "note" }, promise)];
