@@ -39,7 +39,8 @@ def encoding(name: str, texts: int) -> dict[str, Any]:
 
 def sketching(place: str, by_user: bool) -> dict[str, Any]:
     """What a sketch of a csv file costs."""
-    from tacit.jobs.sketch import SketchConfig, run
+    from tacit.jobs.sketch import run
+    from tacit.jobs.sketched_rows import SketchConfig
 
     output = Path(place).with_name("users.tacit" if by_user else "records.tacit")
     config = SketchConfig(

@@ -16,7 +16,7 @@ from tacit.cli.main import run as run_command
 from tacit.errors import BadInputError, BadParameterError
 from tacit.jobs import bought_labels as buying
 from tacit.jobs.bought_labels import bought_labels, held_labels, price_of_labels
-from tacit.jobs.sketch import SketchConfig
+from tacit.jobs.sketched_rows import SketchConfig
 from tacit.matching import corpus, drawable
 from tacit.matching.artifact import read_sketch
 from tacit.matching.merging import merge_sketches

@@ -17,8 +17,9 @@ from tacit.errors import BadInputError, BadParameterError, TacitWarning
 from tacit.guarantee import Unit
 from tacit.jobs import registry, sketch_input
 from tacit.jobs.config import read_mapping
-from tacit.jobs.sketch import SketchConfig, run
+from tacit.jobs.sketch import run
 from tacit.jobs.sketch_input import row_source
+from tacit.jobs.sketched_rows import SketchConfig
 from tacit.matching.artifact import read_sketch
 from tacit.matching.labels import ListedLabels
 from tacit.matching.pool import load_pool

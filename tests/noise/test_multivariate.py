@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -79,3 +80,34 @@ def test_bad_parameters():
             multivariate_laplace(count, dimension, epsilon, source)
     with pytest.raises(BadParameterError, match="float32 or float64"):
         multivariate_laplace(1, 3, 1.0, source, np.float16)
+
+
+class ZerosFirst:
+    """A generator whose first normal numbers are zero in every second row, as one dimension in float32 can be."""
+
+    def __init__(self) -> None:
+        self._generator = np.random.default_rng(7)
+        self.redrawn: list[tuple[int, int]] = []
+
+    def standard_normal(
+        self, size: tuple[int, int] = (0, 0), dtype: type = np.float32, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        if out is None:
+            self.redrawn.append(size)
+            return self._generator.standard_normal(size, dtype=dtype)
+        self._generator.standard_normal(out=out, dtype=dtype)
+        out[::2] = 0
+        return out
+
+    def standard_gamma(self, shape: float, size: int) -> np.ndarray:
+        return self._generator.standard_gamma(shape, size)
+
+
+def test_noise_without_a_direction_is_drawn_again() -> None:
+    """Otherwise it would be no number at all, or zero: the word itself would be released."""
+    generator = ZerosFirst()
+    noise = multivariate_laplace(2_001, 1, 1.0, SimpleNamespace(generator=generator))  # type: ignore[arg-type]
+    assert generator.redrawn[0] == (1_001, 1)
+    assert np.isfinite(noise).all()
+    assert (noise != 0).all()
+    assert kstest(noise[::2, 0], laplace(scale=1.0).cdf).pvalue > 1e-6

@@ -18,8 +18,8 @@ from tacit.jobs import sketch as building
 from tacit.jobs import sketch_merge as merging
 from tacit.jobs.config import Config
 from tacit.jobs.fields import AsJson, SketchFile
-from tacit.jobs.sketch import SketchConfig
 from tacit.jobs.sketch_merge import SketchMergeConfig
+from tacit.jobs.sketched_rows import SketchConfig
 from tacit.matching.artifact import content_digest, read_sketch
 from tacit.matching.sketch import Sketch, described
 

@@ -12,9 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
-
-from pydantic import Field
+from typing import Any
 
 from tacit.account.ledger import Reservation, Subject, open_ledger
 from tacit.card import Card
@@ -22,24 +20,14 @@ from tacit.errors import BadInputError, TacitWarning
 from tacit.guarantee import Guarantee
 from tacit.jobs.bought_labels import bought_labels, held_labels, price_of_labels
 from tacit.jobs.config import file_name
-from tacit.jobs.fields import Epsilon, Output
 from tacit.jobs.row_notes import RowNotes, said_first
 from tacit.jobs.sketch_input import label_rule, map_for, row_source
-from tacit.jobs.sketched_rows import SketchedRows
+from tacit.jobs.sketched_rows import SketchConfig
 from tacit.matching.artifact import save_sketch
 from tacit.matching.sketch import BuiltSketch, Sketch, build_sketch, with_guarantee
 from tacit.matching.sums import PrivateFindings
 from tacit.places import refuse_taken_file
 from tacit.progress import StepProgress
-
-
-class SketchConfig(SketchedRows):
-    """Private rows, their public labels, what is summed, what pays for it, and where the sketch goes."""
-
-    job: ClassVar[str] = "sketch"
-
-    output: Annotated[Output[Path], Field(description="The sketch; its card stands beside it.")] = Path("sketch.tacit")
-    epsilon: Annotated[Epsilon[float], Field(gt=0, description="The privacy budget of one record or user.")]
 
 
 @dataclass(frozen=True)

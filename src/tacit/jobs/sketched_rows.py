@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -14,11 +14,13 @@ from tacit.jobs.fields import (
     AutoDelta,
     Data,
     Dataset,
+    Epsilon,
     Force,
     Format,
     LabelColumns,
     Labels,
     Ledger,
+    Output,
     Sentences,
     TestSeed,
     UserColumn,
@@ -243,3 +245,12 @@ class SketchedRows(Config):
             return pure_map(self.encoders)  # it has no room for lengths
         usual = default_map(self.encoders, words=self.vocabulary)
         return with_lengths(usual) if self.sentences == "auto" else usual
+
+
+class SketchConfig(SketchedRows):
+    """Private rows, their public labels, what is summed, what pays for it, and where the sketch goes."""
+
+    job: ClassVar[str] = "sketch"
+
+    output: Annotated[Output[Path], Field(description="The sketch; its card stands beside it.")] = Path("sketch.tacit")
+    epsilon: Annotated[Epsilon[float], Field(gt=0, description="The privacy budget of one record or user.")]

@@ -19,8 +19,7 @@ from tacit.jobs.fields import (
     SynthesisWay,
     SyntheticRowCount,
 )
-from tacit.jobs.sketch import SketchConfig
-from tacit.jobs.sketched_rows import PrivateRows, SketchedRows
+from tacit.jobs.sketched_rows import PrivateRows, SketchConfig, SketchedRows
 from tacit.needs import Ability, needs_of_language_model, needs_of_place
 from tacit.places import refuse_existing
 from tacit.text.files import format_of

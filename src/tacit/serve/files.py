@@ -24,9 +24,8 @@ from tacit.serve.jobs import REWRITE, SYNTHESIZE, Job, JobFolder, JobStore
 from tacit.serve.keys import Keys
 from tacit.serve.messages import JobSettings, SynthesisSettings, beside, parse_message
 from tacit.serve.pool import Pool
-from tacit.serve.runner import check_columns, check_job
+from tacit.serve.runner import check_columns, check_job, check_labels
 from tacit.serve.schedule import Schedule
-from tacit.serve.synthesis import check_labels
 from tacit.serve.texts import json_response
 from tacit.text.files import SUPPORTED, allow_long_cells, format_of, other_kind
 

@@ -15,7 +15,7 @@ from tacit.guarantee import check_epsilon
 from tacit.jobs.fields import DocumentsPerUser, UserMode
 from tacit.jobs.guide import GuideConfig
 from tacit.jobs.rewrite import RewriteConfig
-from tacit.jobs.sketch import SketchConfig
+from tacit.jobs.sketched_rows import SketchConfig
 from tacit.jobs.synthesize_config import MatchingConfig
 from tacit.jobs.values import MOST_SENTENCES
 from tacit.serve.errors import RequestError, ServiceError

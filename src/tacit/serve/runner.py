@@ -30,6 +30,7 @@ from tacit.engines.output_errors import AlreadyCompleteError
 from tacit.errors import BadInputError, TacitError
 from tacit.guarantee import Guarantee
 from tacit.jobs.rewrite import rewrite_job
+from tacit.jobs.sketch_input import label_rule
 from tacit.rounding import exact
 from tacit.serve.answers import JsonObject
 from tacit.serve.binding import LOCAL
@@ -46,7 +47,6 @@ from tacit.serve.errors import (
 from tacit.serve.jobs import SYNTHESIZE, JobFolder
 from tacit.serve.messages import JobSettings, SynthesisSettings
 from tacit.serve.pool import Pool
-from tacit.serve.synthesis import SynthesisTask, synthesize_file
 from tacit.text.files import OutputError, choose_columns, open_table
 
 log = logging.getLogger("tacit.serve")
@@ -189,6 +189,9 @@ class JobWork:
         return JobOutcome(rows, units, mechanism.name)
 
     def _synthesize(self) -> JobOutcome:
+        # In the process of the job: the service itself starts without what draws reports.
+        from tacit.serve.synthesis import SynthesisTask, synthesize_file
+
         settings = SynthesisSettings.model_validate(self._task.settings)
         refused = self._task.refuse_nominal or self._accounts.options_of(self._task.owner).refuse_nominal
         dataset = settings.dataset or DATASET
@@ -367,6 +370,13 @@ def check_columns(path: Path, settings: JobSettings | SynthesisSettings) -> None
                 check_users(settings.users(), table, choose_columns(table.columns, settings.columns, settings.keep))
         except TacitError as error:
             raise ServiceError(422, for_owner(error) or error) from None
+
+
+def check_labels(settings: SynthesisSettings) -> None:
+    """Options that do not fit together, and labels that are no list, are said before a job is queued."""
+    config = settings.sketch_config(Path(), Path())
+    if config.labels or config.bins:
+        label_rule(config)
 
 
 def check_job(pool: Pool, settings: JobSettings) -> None:

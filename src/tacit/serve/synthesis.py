@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from tacit.account.ledger import Reservation, Subject
@@ -27,8 +26,9 @@ from tacit.engines.nominal import refuse_nominal
 from tacit.guarantee import Guarantee
 from tacit.jobs.fields import USUAL_POOLS
 from tacit.jobs.release_report import ReleaseView, page_of, public_release, release_view
-from tacit.jobs.sketch import SketchCharge, SketchConfig, released_sketch
-from tacit.jobs.sketch_input import label_rule, row_source
+from tacit.jobs.sketch import SketchCharge, released_sketch
+from tacit.jobs.sketch_input import row_source
+from tacit.jobs.sketched_rows import SketchConfig
 from tacit.jobs.synthesize import MatchedRows, MatchingConfig, run
 from tacit.matching.artifact import read_sketch
 from tacit.matching.pool import load_pool
@@ -61,13 +61,6 @@ class SynthesisTask:
     dataset: str
     unpacked: int
     refuse_nominal: bool
-
-
-def check_labels(settings: SynthesisSettings) -> None:
-    """Options that do not fit together, and labels that are no list, are said before a job is queued."""
-    config = settings.sketch_config(Path(), Path())
-    if config.labels or config.bins:
-        label_rule(config)
 
 
 def synthesize_file(

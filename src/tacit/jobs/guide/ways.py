@@ -144,7 +144,7 @@ def _topics(plan: CommandPlan) -> JobSequence:
 
 
 def _sketch(plan: CommandPlan) -> JobSequence:
-    from tacit.jobs.sketch import SketchConfig
+    from tacit.jobs.sketched_rows import SketchConfig
 
     return JobSequence(
         SketchConfig(**_rows(plan), **_labels(plan), epsilon=plan.epsilon(Way.SKETCH), output=Path("sketch.tacit"))
