@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.cli.main import run as run_command
 from tacit.errors import BadInputError, BadParameterError, TacitWarning
 from tacit.jobs import pool_write
 from tacit.jobs.pool_write import PoolWriteConfig, prompt_kinds, run, write
@@ -74,6 +75,18 @@ def test_a_pool_names_the_model_its_license_and_the_prompts(tmp_path: Path, writ
     assert "About lost card" in pool.attribution(range(12))
     assert all(prompt.startswith("messages to a bank.\nAbout a fee: why do i pay it\n") for prompt in writer.prompts)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["w.tacit"]
+
+
+def test_the_command_takes_subjects_with_commas(
+    tmp_path: Path, writes_with, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = writes_with(NumberedWriter())
+    arguments = ["pool", "write", "--about", "messages", "--labels", "lost card, fees", "--rows", "6", "-o"]
+    examples = ["--example", "a fee: why do i pay it", "--example", "the app: it closes at once"]
+    assert run_command([*arguments, str(tmp_path / "w.tacit"), *examples]) == 0
+    assert "6 sentences" in capsys.readouterr().err
+    assert {prompt.rpartition("About ")[2] for prompt in writer.prompts} == {"lost card:", "fees:"}
+    assert "the app: it closes at once" in writer.prompts[0]
 
 
 def test_an_interrupted_writing_goes_on_and_gives_the_same(tmp_path: Path, writes_with) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.errors import BadInputError, BadParameterError, TacitWarning
 from tacit.jobs.config import Config, Group, Option, Varied
@@ -31,6 +31,7 @@ from tacit.jobs.fields import (
     SyntheticRowCount,
 )
 from tacit.jobs.pool import Likeness
+from tacit.jobs.values import split_at_commas
 from tacit.matching.near_duplicates import USUAL_LIKENESS, NearDuplicates
 from tacit.matching.pool import PoolSource, SentencePool, read_pool, words_key, write_pool
 from tacit.matching.prompts import Prompt, PromptKind, prompts_in_turn, sentences_in
@@ -80,6 +81,7 @@ class PoolWriteConfig(Config):
     ] = None
     labels: Annotated[
         Labels[tuple[str, ...]],
+        BeforeValidator(split_at_commas),
         Field(description="Subjects to write about, such as the public names of labels."),
         Varied(group=Group.WRITING),
     ] = ()

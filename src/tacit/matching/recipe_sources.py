@@ -26,7 +26,7 @@ def available_sources(
             there.append((source, files))
         else:
             missing.append(source.install if source.package else f"a folder with {source.files[0]}")
-    return there, missing
+    return there, list(dict.fromkeys(missing))
 
 
 def _files(source: RecipeSource, folder: Path | None) -> list[Path]:
