@@ -44,7 +44,7 @@ def test_a_sketch_gives_more_rows_without_the_private_ones(made, tmp_path):
     more = tacit.synthesize(from_sketch=made.sketch_path, rows=300, output=tmp_path / "more.csv", label_column=None)
     assert abs(len(more) - 300) <= 2
     assert (more.guarantee.epsilon, more.guarantee.delta) == (made.guarantee.epsilon, made.guarantee.delta)
-    assert set(more.columns) == {"text", "label"}
+    assert set(more.columns) == {"text", "intent"}
 
 
 def test_what_was_paid_for_is_kept_and_not_paid_twice(made, tmp_path):

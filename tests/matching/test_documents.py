@@ -209,12 +209,13 @@ def test_the_command_releases_documents(tmp_path: Path, small_pool: Path, capsys
     rows = tmp_path / "rows.csv"
     with rows.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["text", "label"])
+        writer.writerow(["review", "kind"])
         writer.writerows([" ".join(SENTENCES[at : at + 8]), "ab"[at % 2]] for at in range(600))
-    usual = ["--label-column", "label", "--labels", "a,b", "--epsilon", "4", "--pool", str(small_pool), "-n", "60"]
+    usual = ["--column", "review", "--label-column", "kind", "--labels", "a,b", "--epsilon", "4", "-n", "60"]
+    usual += ["--pool", str(small_pool)]
     assert run_command(["synthesize", str(rows), *usual, "-o", str(tmp_path / "long.csv")]) == 0
     with (tmp_path / "long.csv").open() as file:
-        long = [row["text"] for row in csv.DictReader(file)]
+        long = [row["review"] for row in csv.DictReader(file)]
     assert np.mean([len(text) for text in long]) > 150
     card = json.loads((tmp_path / "long.csv.card.json").read_text())
     assert "private lengths" in json.dumps(card["guarantee"]["parameters"])
@@ -222,7 +223,7 @@ def test_the_command_releases_documents(tmp_path: Path, small_pool: Path, capsys
     assert run_command(["synthesize", *fixed, "-o", str(tmp_path / "short.csv")]) == 0
     known = set(load_pool(small_pool).sentences)
     with (tmp_path / "short.csv").open() as file:
-        assert all(row["text"] in known for row in csv.DictReader(file))
+        assert all(row["review"] in known and row["kind"] in "ab" for row in csv.DictReader(file)), "as they were typed"
     capsys.readouterr()
     assert run_command(["synthesize", str(rows), *usual, "--sentences", "many", "-o", str(tmp_path / "x.csv")]) == 2
     assert "--sentences" in capsys.readouterr().err

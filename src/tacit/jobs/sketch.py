@@ -82,7 +82,9 @@ def released_sketch(
     """The sketch of private rows, paid for as `charge` says: for callers that keep their own ledger."""
     build = _built if config.labels_from_data is None else _bought
     built = build(config, charge, progress)
-    made = built.sketch if output is None else save_sketch(built.sketch, output, force=config.force)
+    # Names that were typed are options, which a card shows as well; a header that was not typed is not written down.
+    named = replace(built.sketch, text_column=config.column or "", label_column=config.label_column or "")
+    made = named if output is None else save_sketch(named, output, force=config.force)
     charge.commit()
     _warn(built.findings)
     return SketchResult(made, output, built.findings)

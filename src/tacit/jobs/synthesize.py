@@ -88,7 +88,7 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     corpus = replace(corpus, guarantee=corpus.guarantee.also_not_covered(*compared))
     if config.evolve:
         corpus = _with_evolution(config, corpus, writer)
-    made = _written(config, corpus)
+    made = _written(config, sketch, corpus)
     if config.report is None:
         return made
     return _with_report(config, made, sketch, pools, corpus, progress)
@@ -161,8 +161,8 @@ def _built_sketch(config: MatchingConfig, progress: WorkProgress | None) -> Sket
     return build(config.sketch_config(), shown).sketch
 
 
-def _written(config: MatchingConfig, corpus: MatchedCorpus) -> MatchedRows:
-    text, label = _column_names(config)
+def _written(config: MatchingConfig, sketch: Sketch, corpus: MatchedCorpus) -> MatchedRows:
+    text, label = _column_names(config, sketch)
     labels = {name: list(values) for name, values in corpus.columns.items()} or {label: list(corpus.labels)}
     columns = {text: list(corpus.texts), **labels}
     card = card_of_rows(config, corpus.guarantee, corpus.texts, command="tacit synthesize")
@@ -170,11 +170,14 @@ def _written(config: MatchingConfig, corpus: MatchedCorpus) -> MatchedRows:
     return MatchedRows(columns, text, card, config.output, config.sketch_path)
 
 
-def _column_names(config: MatchingConfig) -> tuple[str, str]:
-    """The names of the text and the label: those that were typed, so that learners find the columns that they know."""
-    text = config.column or TEXT_COLUMN
-    label = config.label_column or (LABEL_COLUMN if config.from_sketch is not None else TOPIC_COLUMN)
-    return text, label
+def _column_names(config: MatchingConfig, sketch: Sketch) -> tuple[str, str]:
+    """The names of the text and the label: those that were typed, now or when the sketch was built, so that learners
+    find the columns that they know."""
+    from tacit.matching.labels import Topics
+
+    text = config.column or sketch.text_column or TEXT_COLUMN
+    usual = TOPIC_COLUMN if isinstance(sketch.rule, Topics) else LABEL_COLUMN
+    return text, config.label_column or sketch.label_column or usual
 
 
 def synthesize(

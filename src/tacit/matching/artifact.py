@@ -73,6 +73,8 @@ def sketch_bytes(sketch: Sketch) -> bytes:
         "noise_variance": sketch.noise_variance,
         "card": sketch.card.to_dict(),
     }
+    if sketch.text_column or sketch.label_column:
+        header["columns"] = {"text": sketch.text_column, "label": sketch.label_column}
     header["digest"] = _digest(header, totals, arrays)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -130,7 +132,18 @@ def _sketch_of(files: dict[str, bytes], path: Path) -> Sketch:
     beside = unpacked(side, (1, side_size(rule, feature_map)))[0]
     guarantee = Card.from_json(json.dumps(header["card"])).guarantee
     sums = unpacked(totals, shape)
-    return Sketch(feature_map, rule, sums, header["step"], header["noise_variance"], guarantee, beside)
+    columns = header.get("columns", {})
+    return Sketch(
+        feature_map,
+        rule,
+        sums,
+        header["step"],
+        header["noise_variance"],
+        guarantee,
+        beside,
+        text_column=columns.get("text", ""),
+        label_column=columns.get("label", ""),
+    )
 
 
 def content_digest(sketch: Sketch) -> str:

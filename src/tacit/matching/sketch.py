@@ -64,6 +64,7 @@ class Sketch:
     noise_variance   of every number, in squared units of the features (rounding included)
     guarantee        what was promised
     side             whole numbers beside the sums, in units of `step` (`tacit.matching.sides`)
+    text_column, label_column   the names of the columns, as they were typed; empty where none was
     """
 
     feature_map: FeatureMap
@@ -73,6 +74,8 @@ class Sketch:
     noise_variance: float
     guarantee: Guarantee
     side: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    text_column: str = ""
+    label_column: str = ""
 
     @property
     def labels(self) -> tuple[str, ...]:
