@@ -1,6 +1,6 @@
 """A corpus by matching: what three unrelated learners make of it, beside the private rows themselves.
 
-    python benchmarks/matching.py [--sets snips,agnews] [--epsilon 1] [--seeds 5] [--pool FILE]
+    python benchmarks/matching.py [--sets snips,agnews] [--epsilon 1] [--seeds 5] [--pool FILE] [--sentences 1]
 
 Every learner is trained on released rows and tested on original test rows (macro-F1): logistic regression on TF-IDF of
 words and pairs of words, on vectors of MiniLM, and on the static encoder. The last shares its vectors with the release;
@@ -93,6 +93,7 @@ def main() -> None:
     parser.add_argument("--private-rows", type=int, help="use only so many private rows")
     parser.add_argument("--test-rows", type=int, default=2_000, help="most test rows, a fixed sample")
     parser.add_argument("--pool", action="append", default=[], help="a pool beside those that come with Tacit")
+    parser.add_argument("--sentences", default="auto", help="of a row; 1 for single sentences whatever the texts")
     parser.add_argument("--learners", default="words,minilm,static")
     options = parser.parse_args()
     learners = {name: words if name == "words" else vectors(name) for name in options.learners.split(",")}
@@ -122,7 +123,8 @@ def main() -> None:
                 made = tacit.synthesize(
                     [{"text": text, "label": label} for text, label in zip(texts, labels, strict=True)],
                     label_column="label", labels=sorted(set(labels)), epsilon=options.epsilon, delta=len(texts) ** -1.5,
-                    sample_seed=seed, pools=[*USUAL_POOLS, *options.pool], output=Path(folder) / "out.csv",
+                    sample_seed=seed, pools=[*USUAL_POOLS, *options.pool], sentences=options.sentences,
+                    output=Path(folder) / "out.csv",
                 )  # fmt: skip
                 seconds.append(time.perf_counter() - start)
             each = scores(made.columns["text"], made.columns["label"])

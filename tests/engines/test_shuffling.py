@@ -240,3 +240,10 @@ def test_an_audit_of_pairs_is_refused(table: Path):
     with pytest.raises(BadInputError) as raised:
         tacit.audit_text(str(table), str(table.with_name("out.csv")), attacks="entities")
     assert raised.value.code == "rows-were-shuffled"
+
+
+def test_an_evaluation_of_pairs_is_refused(table: Path):
+    rewrite_file(job(table))
+    with pytest.raises(BadInputError) as raised:
+        tacit.evaluate(str(table), str(table.with_name("out.csv")), metrics="kept-words")
+    assert raised.value.code == "shuffled-release"

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tacit.auditing.text.release import readable_card, was_shuffled
 from tacit.encoders import encoder_needs
 from tacit.engines.cluster.session import Cluster
-from tacit.errors import BadParameterError
+from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.learners import Task as DownstreamTask
 from tacit.evaluation.releases import ComparedRows, RowFiles, read_comparison
 from tacit.evaluation.rows import read_rows
@@ -148,6 +149,7 @@ class EvaluateConfig(EngineOptions):
 
 def run(config: EvaluateConfig, progress: WorkProgress | None = None) -> Report:
     """The report of an evaluation: similarity, a downstream task if there are labels, and the trade-off."""
+    _refuse_shuffled(config)
     with config.cluster() as cluster:
         comparison = read_comparison(
             _files(config), config.task, read_rows if cluster is None else partial(read_data_set, cluster)
@@ -188,6 +190,16 @@ def evaluate(
             )
         return evaluate_corpus(original, private[0], progress=progress, **options)
     return run(EvaluateConfig(original=original, private=private, **options), progress)
+
+
+def _refuse_shuffled(config: EvaluateConfig) -> None:
+    """The error for a release that cannot be compared with the originals row by row."""
+    if any(was_shuffled(readable_card(private)) for private in (*config.private, *config.private_tests)):
+        raise BadInputError(
+            "shuffled-release",
+            "the card says that the rows of this release were shuffled, so they cannot be compared with the originals "
+            "row by row: judge it as a corpus, with 'tacit evaluate corpus' or aligned=False in Python",
+        )
 
 
 def _files(config: EvaluateConfig) -> RowFiles:

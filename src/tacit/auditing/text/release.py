@@ -56,16 +56,30 @@ def card_beside(private: object) -> Card | None:
         ) from error
 
 
+def was_shuffled(card: Card | None) -> bool:
+    """Whether a card says that the rows of its release were shuffled: row i was then not made from row i of the
+    original, and nothing that compares them in pairs means anything."""
+    return card is not None and bool(card.shuffled is not None or card.made_by.get("shuffle"))
+
+
 def refuse_shuffled(card: Card | None) -> None:
-    """The error for a release whose rows were shuffled: row i of it was not made from row i of the original, so attacks
-    on pairs of rows would measure nothing and call any release safe."""
-    if card is not None and (card.shuffled is not None or card.made_by.get("shuffle")):
+    """The error for a release whose rows were shuffled: attacks on pairs of rows would measure nothing and call any
+    release safe."""
+    if was_shuffled(card):
         raise BadInputError(
             "rows-were-shuffled",
             "the card says that the rows of this release were shuffled, so they cannot be paired with those of the "
             "original: rewrite the original once more without {option.shuffle}, to a file that you do not release, and "
             "audit that; or check the mechanism itself with 'tacit audit mechanism'",
         )
+
+
+def readable_card(private: object) -> Card | None:
+    """The card of a release, if there is one that can be read."""
+    try:
+        return card_beside(private)
+    except BadInputError:
+        return None
 
 
 def made_by(

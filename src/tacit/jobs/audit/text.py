@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from tacit.auditing.text.pairs import read_pairs
 from tacit.auditing.text.plan import ALL, LEAST_SAMPLE, SAMPLE, TextAuditSettings, check_attacks
 from tacit.auditing.text.plan import audit_text as attacked
-from tacit.auditing.text.release import MadeBy, StatedMechanism, card_beside, made_by, refuse_shuffled
+from tacit.auditing.text.release import MadeBy, StatedMechanism, card_beside, made_by, readable_card, refuse_shuffled
 from tacit.card import Card
 from tacit.catalog import needs_of_mechanism
 from tacit.encoders import encoder_needs
@@ -148,7 +148,7 @@ class TextAuditConfig(Config):
 
 def run(config: TextAuditConfig, progress: WorkProgress | None = None, *, figures: bool = False) -> Report:
     """The report of the attacks; it quotes the original text where one succeeded. With `figures`, drawings as well."""
-    refuse_shuffled(_readable_card(config.private))
+    refuse_shuffled(readable_card(config.private))
     attributes = tuple(dict.fromkeys(config.attribute_columns))
     labels = dict.fromkeys(name for name in (config.author_column, *attributes) if name is not None)
     pairs = read_pairs(
@@ -192,14 +192,6 @@ def audit_text(
     'entities that survive (patterns)'
     """
     return run(TextAuditConfig(original=original, private=private, **options), progress, figures=figures)
-
-
-def _readable_card(private: object) -> Card | None:
-    """The card of a release; one that cannot be read is complained about by the attack that needs it."""
-    try:
-        return card_beside(private)
-    except BadInputError:
-        return None
 
 
 def _made_by(config: TextAuditConfig) -> tuple[MadeBy | None, str]:
