@@ -48,7 +48,7 @@ def test_a_public_pool_may_share_short_texts_and_a_few_long_ones(tmp_path: Path)
 
 
 def test_the_card_says_which_pools_were_compared_with_the_rows(tmp_path: Path) -> None:
-    built([f"a public sentence about the weather in {row} towns" for row in range(1_200)], tmp_path)
+    built(load_pool("general").sentences[:2_000], tmp_path)
     with pytest.warns(TacitWarning, match="noise"):  # a label has no row
         made = tacit.synthesize(
             ROWS, column="message", label_column="label", labels=["a", "b"], epsilon=1, output=tmp_path / "out.csv",
