@@ -25,7 +25,7 @@ from tacit.matching.composing import (
 )
 from tacit.matching.discriminant import Discriminant, NoisySums, fitted_discriminant, sample_places, steadied_counts
 from tacit.matching.documents import ONE_SENTENCE_EACH, TextLengths, text_lengths
-from tacit.matching.drawing import DrawnRows, best_first, lifted_shares, rows_per_label
+from tacit.matching.drawing import DOMAIN, SHARPNESS, DrawnRows, best_first, lifted_shares, rows_per_label
 from tacit.matching.marginals import JointLabels
 from tacit.matching.pool import SentencePool, attribution_of
 from tacit.matching.sides import map_side_size
@@ -105,8 +105,8 @@ def matched_corpus(
     repeats = most_repeats(wanted, len(public))
     known = public_sentences(public, scores)
     drawn = [
-        drawn_documents(column, scores.domain, int(count), lengths, known, generator, repeats)
-        for column, count in zip(scores.log_probabilities.T, wanted, strict=True)
+        weighed(drawn_documents(column, scores.domain, int(count), lengths, known, generator, repeats), fit)
+        for column, fit, count in zip(scores.log_probabilities.T, fits_of_labels(scores).T, wanted, strict=True)
     ]
     labels = np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
     chosen, order = in_order(drawn, labels)
@@ -125,6 +125,21 @@ def corpus_lengths(sketch: Sketch, sentences: int | None) -> TextLengths:
         return TextLengths(sentences)
     side = sketch.side[len(sketch.side) - map_side_size(sketch.feature_map) :]
     return text_lengths(sketch.feature_map, side, sketch.step, sketch.noise_deviation)
+
+
+def fits_of_labels(scores: PoolScores) -> Floats:
+    """How well every sentence fits every label (sentences, labels), for the order of rows.
+
+    The weight that it is drawn by, and how far its label stands above the average label: a probability near 1 cannot
+    rise any further, and would leave the order to how much a sentence looks like the private text as a whole.
+    """
+    above = scores.log_probabilities - scores.log_probabilities.mean(axis=1, keepdims=True)
+    return np.asarray(DOMAIN * scores.domain[:, None] + SHARPNESS * scores.log_probabilities + above)
+
+
+def weighed(drawn: DrawnDocuments, fit: Floats) -> DrawnDocuments:
+    """The same documents, each with the mean fit of its sentences as its weight."""
+    return DrawnDocuments(drawn.documents, np.array([float(fit[document].mean()) for document in drawn.documents]))
 
 
 def in_order(drawn: Sequence[DrawnDocuments], labels: Ids) -> tuple[list[Ids], Ids]:

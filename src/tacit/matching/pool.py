@@ -64,6 +64,15 @@ class PoolSource:
             "declared": self.declared,
         }
 
+    @property
+    def short_name(self) -> str:
+        """The name without what stands in parentheses or after a colon.
+
+        >>> PoolSource("BoolQ (Clark et al. 2019): passages of Wikipedia", "CC BY-SA 3.0").short_name
+        'BoolQ'
+        """
+        return self.name.partition(" (")[0].partition(":")[0]
+
     def provenance(self) -> Provenance:
         """The line of a card that uses sentences of this source."""
         shown = f"{self.name} ({self.license})" if self.license else self.name
@@ -94,8 +103,15 @@ class SentencePool:
         return self.sources[int(self.source_ids[sentence])]
 
     def provenance(self) -> tuple[Provenance, ...]:
-        """The lines of a card that uses this pool."""
-        return tuple(source.provenance() for source in self.sources)
+        """The lines of a card that uses this pool: each source that a user declared public, and the others together if
+        there are several. The attribution beside a corpus has all of them in full."""
+        declared = [source for source in self.sources if source.declared]
+        others = [source for source in self.sources if not source.declared]
+        if len(others) < 2:
+            return tuple(source.provenance() for source in self.sources)
+        names = "; ".join(source.short_name for source in others)
+        together = Provenance("public sentences", f"pool '{self.name}': {names} (licenses: see the attribution)")
+        return (together, *(source.provenance() for source in declared))
 
     def attribution(self, used: Iterable[int]) -> str:
         """The text that the licenses ask for beside a corpus that repeats the sentences at these places."""
