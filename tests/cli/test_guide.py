@@ -64,7 +64,7 @@ def test_json_holds_the_command_and_the_promise(folder: Path) -> None:
     build, draw = (shlex.split(line) for line in advice["commands"])
     assert build[:4] == ["tacit", "pool", "build", "faq.csv"]
     assert build[build.index("--column") + 1] == "question"
-    assert draw[-6:] == ["--pool", "encyclopedia", "--pool", "public-pool.tacit", "-o", "synthetic.csv"]
+    assert draw[-6:] == ["--pool", "requests", "--pool", "public-pool.tacit", "-o", "synthetic.csv"]
     assert (advice["unit"], advice["epsilon"], advice["model"]) == ("record", 1.0, "central")
 
 

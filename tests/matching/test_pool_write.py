@@ -78,9 +78,10 @@ def test_a_pool_names_the_model_its_license_and_the_prompts(tmp_path: Path, writ
 
 
 def test_the_command_takes_subjects_with_commas(
-    tmp_path: Path, writes_with, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, writes_with, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = writes_with(NumberedWriter())
+    monkeypatch.setattr("tacit.jobs.pool_write.needs_of_language_model", lambda _model: [])  # the writer needs none
     arguments = ["pool", "write", "--about", "messages", "--labels", "lost card, fees", "--rows", "6", "-o"]
     examples = ["--example", "a fee: why do i pay it", "--example", "the app: it closes at once"]
     assert run_command([*arguments, str(tmp_path / "w.tacit"), *examples]) == 0
