@@ -230,5 +230,5 @@ def test_the_command_promises_epsilon_alone(tmp_path: Path, small_pool: Path, mo
     made = tacit.synthesize(from_sketch=Path("out-sketch.tacit"), rows=100, output=Path("more.csv"),
                             pools=[str(small_pool)], sample_seed=1)  # fmt: skip
     rainy = [text for text, label in zip(made.texts, made.columns["intent"], strict=True) if label == "weather"]
-    songs = [text for text, label in zip(made.texts, made.columns["label"], strict=True) if label == "music"]
+    songs = [text for text, label in zip(made.texts, made.columns["intent"], strict=True) if label == "music"]
     assert sum("rain" in text.lower() for text in rainy) > sum("rain" in text.lower() for text in songs)
