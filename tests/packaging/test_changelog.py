@@ -17,7 +17,8 @@ def test_the_version_of_the_package_is_the_newest_that_is_dated() -> None:
 
 def test_changes_stand_under_one_of_six_kinds() -> None:
     kinds = [line.removeprefix("### ") for line in LINES if line.startswith("### ")]
-    assert kinds and set(kinds) <= KINDS
+    assert kinds
+    assert set(kinds) <= KINDS
     versions: dict[str, list[str]] = {}
     version = ""
     for line in LINES:
