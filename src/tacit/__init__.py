@@ -60,6 +60,8 @@ _LAZY = {
     "train": "tacit.jobs.train",
     "federate": "tacit.jobs.federate",
     "predict": "tacit.jobs.predict",
+    "train_ensemble": "tacit.jobs.ensemble",
+    "predict_ensemble": "tacit.jobs.predict_ensemble",
     "guide": "tacit.jobs.guide",
     "sketch": "tacit.jobs.sketch",
     "decode": "tacit.jobs.decode",

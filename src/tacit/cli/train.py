@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.cli import selective
+from tacit.cli import ensemble, selective
 from tacit.cli.generated import command_for
 from tacit.cli.recommend import Given, RecommendingCommand, recommending
 from tacit.cli.task_commands import TaskGroup
@@ -77,6 +77,7 @@ command = TaskGroup(
     [
         command_for("rewrite", [TrainRewriterConfig, QuietTraining], shown_training(run_rewriter), help=REWRITER_HELP),
         selective.command,
+        ensemble.training_command,
         command_for("check", [CheckConfig], show_check, help=CHECK_HELP),
     ],
     help="Train a model so that no single record can be recognized in it; name the task first: tacit train classify …",

@@ -313,6 +313,7 @@ FromSketch = Annotated[
     Option(Group.DATA, name="from", metavar="SKETCH"),
 ]
 SketchFile = Annotated[T, Option(Group.DATA, positional=True, metavar="SKETCH")]
+Temperature = Annotated[float, Field(description="Below 1: safer texts."), Option(Group.WRITING)]
 SampleSeed = Annotated[
     int | None,
     Field(description="Repeat a writing; otherwise another one each time. It is public."),

@@ -29,6 +29,7 @@ from tacit.jobs.fields import (
     Strategy,
     SynthesisWay,
     SyntheticRowCount,
+    Temperature,
     TrainingEpsilon,
 )
 from tacit.jobs.named_labels import NamedLabels, bad_labels, named_labels
@@ -100,7 +101,7 @@ class TrainedSynthesisConfig(EitherNeighbors, RecordTraining):
     )
     strategy: Annotated[Strategy[str], Field(description="What is trained: lora, full, last-2 …")] = "lora"
     length: Annotated[Length, Field(description="Word pieces of a row, control codes included.")] = 64
-    temperature: Annotated[float, Field(description="Below 1: safer texts."), Option(Group.WRITING)] = 1.0
+    temperature: Temperature = 1.0
     top_p: Annotated[float, Field(description="Nucleus sampling."), Option(Group.WRITING)] = 0.95
     sample_seed: SampleSeed = None
     shortest: Annotated[int, Field(description="Fewest words of a text."), Option(Group.WRITING)] = 2
