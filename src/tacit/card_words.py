@@ -78,6 +78,8 @@ BY_VALUE: Mapping[tuple[str, str], tuple[str, str]] = {
     ("context", "single"): ("model reads", "what is released so far with the rest of the text"),
     ("base", "model"): ("each token is drawn from", "what the model writes without the text, tilted towards the text"),
     ("base", "uniform"): ("each token is drawn from", "the whole vocabulary, likely words preferred"),
+    ("way", "nearest"): ("inside the band", "the law nearest to that of the model of a shard"),
+    ("way", "mixed"): ("inside the band", "a mixture of the model of a shard with the public model"),
 }
 """The line of a setting that has this value."""
 
@@ -122,6 +124,11 @@ BY_NAME: Mapping[str, tuple[str, str]] = {
     "input tokens": ("tokens read of a text", "{} at most"),
     "tokens": ("tokens released for a text", "{} at most"),
     "vocabulary": ("tokens to choose from", "{}"),
+    "shards": ("models of disjoint shards", "{}"),
+    "tokens in all": ("tokens that were paid for", "{}"),
+    "up": ("a shard raises a probability", "by at most e^{}"),
+    "down": ("a shard lowers a probability", "by at most e^-{}"),
+    "epsilon of a token": ("epsilon of one token", "{}"),
     "interval": ("log-probabilities are clipped to", "{}"),
     "tilt": ("the text changes a token's weight by", "{}"),
     "noise multiplier": ("noise", "{} times the clipping bound (noise multiplier)"),

@@ -61,7 +61,7 @@ def key_of_ledgers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TACIT_LEDGER_KEY", "a key for tests, nothing more")
 
 
-def asked(ensemble: Path, folder: Path, **options: Any) -> Any:
+def answers_of(ensemble: Path, folder: Path, **options: Any) -> Any:
     given = {"ledger": str(folder / "ledger.db"), "output": folder / "answers.csv", "length": 5, **options}
     return tacit.predict_ensemble(ensemble, given.pop("prompts", ["play some"]), **given)
 
@@ -124,7 +124,7 @@ def test_a_stopped_training_goes_on(tiny: str, tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="resume"):
         tacit.train_ensemble(private_rows(), **options)
     with pytest.raises(BadInputError, match="not finished"):
-        asked(place, tmp_path)
+        answers_of(place, tmp_path)
     with pytest.raises(BadInputError, match="another rows"):
         tacit.train_ensemble(private_rows()[1:], resume=True, **options)
     first = {path.name: path.stat().st_mtime_ns for path in place.glob("private/shards/*")}
@@ -141,7 +141,7 @@ def test_a_stopped_training_goes_on(tiny: str, tmp_path: Path) -> None:
 
 
 def test_answers_have_a_card_and_are_paid_for(ensemble: Path, tmp_path: Path) -> None:
-    made = asked(ensemble, tmp_path, prompts=["play some", "book a"], answers=3, epsilon=2.0, delta=1e-5)
+    made = answers_of(ensemble, tmp_path, prompts=["play some", "book a"], answers=3, epsilon=2.0, delta=1e-5)
     assert len(made) == 6
     assert made.drawn <= 30
     card = Card.from_json((tmp_path / "answers.csv.card.json").read_text())
@@ -149,7 +149,7 @@ def test_answers_have_a_card_and_are_paid_for(ensemble: Path, tmp_path: Path) ->
     promise = made.guarantee
     assert (promise.unit, promise.adjacency) == (Unit.USER, Adjacency.ADD_REMOVE)
     assert 1.99 < promise.epsilon <= 2.0
-    assert promise.parameters["tokens"] == 30
+    assert promise.parameters["tokens in all"] == 30
     assert any("prompts" in line for line in promise.not_covered)
     with open_ledger(tmp_path / "ledger.db") as ledger:
         (line,) = ledger.releases(dataset="notes")
@@ -171,14 +171,14 @@ def test_a_limit_stops_before_anything_is_drawn(
         ledger.set_limit("dataset", epsilon=1.0, delta=1e-3)
     monkeypatch.setattr(Ensemble, "answer", lambda *_, **__: pytest.fail("a token was drawn"))
     with pytest.raises(BudgetExceededError):
-        asked(ensemble, tmp_path, epsilon=1.5)
+        answers_of(ensemble, tmp_path, epsilon=1.5)
     assert not (tmp_path / "answers.csv").exists()
     assert not [*ensemble.glob("private/asking-*")]
 
 
 def test_two_calls_add_up(ensemble: Path, tmp_path: Path) -> None:
-    first = asked(ensemble, tmp_path, up=0.2, down=0.2)
-    second = asked(ensemble, tmp_path, up=0.2, down=0.2, output=tmp_path / "more.csv")
+    first = answers_of(ensemble, tmp_path, up=0.2, down=0.2)
+    second = answers_of(ensemble, tmp_path, up=0.2, down=0.2, output=tmp_path / "more.csv")
     with open_ledger(tmp_path / "ledger.db") as ledger:
         spent = ledger.spent(Subject("dataset", "notes")).epsilon
     assert spent == pytest.approx(first.guarantee.epsilon + second.guarantee.epsilon)
@@ -188,46 +188,47 @@ def test_a_stopped_call_goes_on_with_its_noise_and_pays_once(
     ensemble: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(StreamKey, "from_os", classmethod(lambda cls: cls(bytes(range(32)), secure=True)))
-    whole = asked(ensemble, tmp_path, answers=4, output=tmp_path / "whole.csv", ledger=str(tmp_path / "other.db"))
+    whole = answers_of(ensemble, tmp_path, answers=4, output=tmp_path / "whole.csv", ledger=str(tmp_path / "other.db"))
 
     def stop(what: str, done: int, total: int) -> None:
         if done > 8:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        asked(ensemble, tmp_path, answers=4, progress=stop)
+        answers_of(ensemble, tmp_path, answers=4, progress=stop)
     with pytest.raises(BadInputError, match="resume"):
-        asked(ensemble, tmp_path, answers=4)
+        answers_of(ensemble, tmp_path, answers=4)
     (draft,) = ensemble.glob("private/asking-*/drawn.jsonl")
     with draft.open("a") as file:
         file.write('{"ids": [1, 2')  # killed in the middle of a line
-    made = asked(ensemble, tmp_path, answers=4, resume=True)
+    made = answers_of(ensemble, tmp_path, answers=4, resume=True)
     assert made.texts == whole.texts
     with open_ledger(tmp_path / "ledger.db") as ledger:
         assert len(ledger.releases(dataset="notes")) == 1
 
 
 def test_tokens_that_are_paid_for_end_the_answers(ensemble: Path, tmp_path: Path) -> None:
-    made = asked(ensemble, tmp_path, answers=50, tokens=12)
+    made = answers_of(ensemble, tmp_path, answers=50, tokens=12)
     assert made.drawn <= 12
     assert made.unanswered == 50 - len(made) > 0
-    assert made.guarantee.parameters["tokens"] == 12
+    assert made.guarantee.parameters["tokens in all"] == 12
 
 
 def test_greedy_answers_are_refused(ensemble: Path, tmp_path: Path) -> None:
     with pytest.raises(BadParameterError, match="likeliest"):
-        asked(ensemble, tmp_path, temperature=0.0)
+        answers_of(ensemble, tmp_path, temperature=0.0)
 
 
 def test_a_test_seed_promises_nothing(ensemble: Path, tmp_path: Path) -> None:
-    made = [asked(ensemble, tmp_path, seed=3, output=tmp_path / f"{i}.csv", answers=3) for i in range(2)]
+    made = [answers_of(ensemble, tmp_path, seed=3, output=tmp_path / f"{i}.csv", answers=3) for i in range(2)]
     assert made[0].texts == made[1].texts
     assert not made[0].guarantee.is_private
 
 
 def test_replacing_a_user_costs_two_shards(ensemble: Path, tmp_path: Path) -> None:
     plain, replaced = (
-        asked(ensemble, tmp_path, replace_one=flag, output=tmp_path / f"{flag}.csv").guarantee for flag in (False, True)
+        answers_of(ensemble, tmp_path, replace_one=flag, output=tmp_path / f"{flag}.csv").guarantee
+        for flag in (False, True)
     )
     assert replaced.adjacency is Adjacency.REPLACE_ONE
     assert replaced.parameters["epsilon of a token"] == Band(4).token_epsilon(2)
@@ -237,7 +238,7 @@ def test_replacing_a_user_costs_two_shards(ensemble: Path, tmp_path: Path) -> No
 def test_the_law_of_tokens_is_that_of_the_band(ensemble: Path) -> None:
     """The first token of many answers, against the exact mixture; chi-square over the 10 likeliest tokens and the rest,
     false-alarm rate 1e-4 (critical value of 10 degrees of freedom: 35.56)."""
-    model = Ensemble(EnsembleFolder(ensemble))
+    model = ensemble_answers.opened(EnsembleFolder(ensemble))
     band = Band(4, up=1.0, down=1.0)
     prompt = model.prompt("play some", 5, 32)
     public, shards = model.laws([*prompt, 0])
@@ -270,7 +271,7 @@ def test_cached_attention_changes_nothing(ensemble: Path) -> None:
 
     from tacit.training.ensemble.asking import _Reading
 
-    model = Ensemble(EnsembleFolder(ensemble))
+    model = ensemble_answers.opened(EnsembleFolder(ensemble))
     ids = model.prompt("play some music in the", 5, 32)
     public, shards = model.laws([*ids, 0])
     readings: OrderedDict[int, _Reading] = OrderedDict()
@@ -339,6 +340,6 @@ def test_commands(
 
 def test_the_promise_is_made_of_what_is_drawn() -> None:
     """The order that pays and the band that draws are one object: nobody passes an epsilon by hand."""
-    fields = ensemble_answers.Order.__dataclass_fields__
+    fields = ensemble_answers.TokenOrder.__dataclass_fields__
     assert "budget" in fields
     assert "epsilon" not in fields

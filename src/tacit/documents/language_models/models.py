@@ -129,6 +129,10 @@ class LanguageModel:
         inside = [i for i, special in enumerate(mask) if not special] or [len(ids)]
         return Frame(tuple(ids[: inside[0]]), tuple(ids[inside[-1] + 1 :]))
 
+    def before_text(self) -> tuple[int, ...]:
+        """The special tokens before every text."""
+        return self.special_frame().before
+
     def check_room(self, needed: int, what: str) -> None:
         if self.room is not None and needed > self.room:
             raise BadParameterError(

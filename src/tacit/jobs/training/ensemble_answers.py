@@ -21,6 +21,7 @@ from tacit.errors import BadInputError, TacitWarning
 from tacit.guarantee import Guarantee, VoidReason
 from tacit.jobs.predict_ensemble import EnsembleAnswers, EnsembleAnswersConfig
 from tacit.jobs.released_rows import card_of_rows, write_rows_with_card
+from tacit.jobs.training.public_models import load_causal
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
 from tacit.noise.source import KEY_BYTES, StreamKey
@@ -39,8 +40,8 @@ UP = DOWN = 0.5
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a call asks for: its prompts, the tokens that it pays for, and the band around the public model."""
+class TokenOrder:
+    """The order of a call: its prompts, the tokens that it pays for, and the band around the public model."""
 
     prompts: tuple[str, ...]
     budget: TokenBudget
@@ -66,7 +67,7 @@ def released_answers(config: EnsembleAnswersConfig, progress: WorkProgress) -> E
     folder = EnsembleFolder(config.model)
     settings = folder.settings()
     order = order_of(config, settings)
-    ensemble = Ensemble(folder)
+    ensemble = opened(folder)
     prompts = [ensemble.prompt(text, order.length, order.prompt_length) for text in order.prompts]
     promise = promise_of(config, settings, order)
     assert config.ledger is not None
@@ -87,8 +88,13 @@ def released_answers(config: EnsembleAnswersConfig, progress: WorkProgress) -> E
     return EnsembleAnswers(columns, ANSWER, card, config.output, drawn.tokens, unanswered, spent)
 
 
-def order_of(config: EnsembleAnswersConfig, settings: EnsembleSettings) -> Order:
-    """What a configuration asks for, with its band."""
+def opened(folder: EnsembleFolder) -> Ensemble:
+    """A finished ensemble with its public model, whose card is read again."""
+    return Ensemble(folder, load_causal(folder.settings().model))
+
+
+def order_of(config: EnsembleAnswersConfig, settings: EnsembleSettings) -> TokenOrder:
+    """The order of a configuration, with its band."""
     prompts = prompts_of(config)
     tokens = config.tokens or len(prompts) * config.answers * config.length
     band = Band(settings.shards, config.up or UP, config.down or DOWN, config.way)
@@ -97,7 +103,9 @@ def order_of(config: EnsembleAnswersConfig, settings: EnsembleSettings) -> Order
             config.epsilon, settings.shards, tokens=tokens, delta=config.delta, adjacency=config.adjacency, like=band
         )
     budget = TokenBudget(band, tokens, config.delta, settings.unit_of_privacy, config.adjacency)
-    return Order(prompts, budget, config.length, config.answers, config.temperature, config.prompt_length, config.seed)
+    return TokenOrder(
+        prompts, budget, config.length, config.answers, config.temperature, config.prompt_length, config.seed
+    )
 
 
 def prompts_of(config: EnsembleAnswersConfig) -> tuple[str, ...]:
@@ -108,7 +116,7 @@ def prompts_of(config: EnsembleAnswersConfig) -> tuple[str, ...]:
     return tuple(read_columns(config.data, [column], format=config.format)[column])
 
 
-def promise_of(config: EnsembleAnswersConfig, settings: EnsembleSettings, order: Order) -> Guarantee:
+def promise_of(config: EnsembleAnswersConfig, settings: EnsembleSettings, order: TokenOrder) -> Guarantee:
     """The guarantee of all tokens, with what the public model has read."""
     own = order.budget.guarantee()
     promise = starting_weights(settings.model).with_training(own, settings.model)
@@ -139,7 +147,7 @@ class _Drawn:
 
 
 def _drawn(
-    ensemble: Ensemble, order: Order, prompts: list[list[int]], unfinished: Unfinished, progress: WorkProgress
+    ensemble: Ensemble, order: TokenOrder, prompts: list[list[int]], unfinished: Unfinished, progress: WorkProgress
 ) -> _Drawn:
     """All answers that the paid tokens are enough for, in order; those of a stopped call are read, not drawn again."""
     paid = order.budget.tokens
@@ -184,7 +192,7 @@ class _Kept:
 class Unfinished:
     """The private folder of a call that is not finished: the key of its noise, and the answers so far."""
 
-    def __init__(self, folder: EnsembleFolder, order: Order, *, resume: bool) -> None:
+    def __init__(self, folder: EnsembleFolder, order: TokenOrder, *, resume: bool) -> None:
         self._folder = folder.private / f"asking-{order.identity()}"
         self._resume = resume
         self._seed = order.seed

@@ -7,10 +7,11 @@ import hashlib
 from tacit.errors import BadInputError
 from tacit.guarantee import Unit
 from tacit.jobs.ensemble import EnsembleConfig, TrainedEnsemble
+from tacit.jobs.training.public_models import load_causal
 from tacit.jobs.training.running import read_rows
 from tacit.progress import WorkProgress
 from tacit.training.ensemble.folder import EnsembleFolder, EnsembleSettings
-from tacit.training.ensemble.learning import ShardNetwork, load_causal, steps_of_shard
+from tacit.training.ensemble.learning import ShardNetwork, steps_of_shard
 from tacit.training.ensemble.split import names_of_users, rows_of_shards
 
 USER = "whose row it is"

@@ -6,7 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tacit.documents.language_models import load_generator
+from tacit.documents.language_models import CausalModel, load_generator
+from tacit.errors import BadInputError
 from tacit.training.models import load_model
 from tacit.training.tasks import Task
 
@@ -22,3 +23,17 @@ def load_public(task: Task, name: str, warn: Callable[[str], None]) -> tuple[Pre
         return load_model(task, name, warn=warn)
     generator = load_generator(name)
     return copy.deepcopy(generator.model), generator.tokenizer
+
+
+def load_causal(name: str) -> CausalModel:
+    """A public causal model by its name or folder, refused if nothing can be promised with it."""
+    generator = load_generator(name)
+    if not isinstance(generator, CausalModel):
+        raise BadInputError(
+            "wrong-kind-of-model",
+            "{name} is a {kind} language model: an ensemble needs a causal one, such as smollm2",
+            name=generator.name,
+            kind=generator.kind,
+        )
+    generator.provenance()
+    return generator

@@ -20,7 +20,7 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import Source
 from tacit.training.ensemble.band import Band, drawn_shard, drawn_token, public_weights
 from tacit.training.ensemble.folder import EnsembleFolder
-from tacit.training.ensemble.learning import ShardNetwork, load_causal, start_tokens
+from tacit.training.ensemble.learning import PublicModel, ShardNetwork, start_tokens
 
 REMEMBERED: Final = 8
 """Shards whose attention to the tokens so far is kept while an answer is drawn."""
@@ -37,10 +37,10 @@ class _Reading:
 class Ensemble:
     """A finished ensemble with its public model, ready to draw."""
 
-    def __init__(self, folder: EnsembleFolder) -> None:
+    def __init__(self, folder: EnsembleFolder, public: PublicModel) -> None:
         self.folder = folder
         self.settings = folder.settings()
-        self.public = load_causal(self.settings.model)
+        self.public = public
         self.network = ShardNetwork(self.public, rank=self.settings.rank, seed=self.settings.start_seed)
         self.network.model.eval()
         self._support = torch.from_numpy(self.public.support)

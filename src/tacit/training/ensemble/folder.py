@@ -37,7 +37,7 @@ NOTHING_PROMISED: Final = (
 
 @dataclass(frozen=True)
 class EnsembleSettings:
-    """What an ensemble was made with; all of it public but the name of its data set.
+    """Settings that an ensemble was made with; all of them public but the name of its data set.
 
     unit   "user" or "record": what is in one shard as a whole
     """

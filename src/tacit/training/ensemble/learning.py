@@ -11,15 +11,15 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tacit.arrays import Ids
 from tacit.atomic import write_file
-from tacit.documents.language_models import CausalModel, load_generator
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
 from tacit.training.ensemble.folder import EnsembleSettings
@@ -32,30 +32,48 @@ if TYPE_CHECKING:
 IGNORED = -100
 
 
-def load_causal(name: str) -> CausalModel:
-    """The public model of an ensemble, refused if nothing can be promised with it."""
-    generator = load_generator(name)
-    if not isinstance(generator, CausalModel):
-        raise BadInputError(
-            "wrong-kind-of-model",
-            "{name} is a {kind} language model: an ensemble needs a causal one, such as smollm2",
-            name=generator.name,
-            kind=generator.kind,
-        )
-    generator.provenance()
-    return generator
+class PublicModel(Protocol):
+    """A causal model of public text (`documents.language_models.CausalModel`).
+
+    support   the tokens that may come out, a public list
+    end       the token that ends a text
+    room      the number of positions it reads, or None where it sets no limit
+    """
+
+    model: PreTrainedModel
+    name: str
+
+    @property
+    def support(self) -> Ids: ...
+
+    @property
+    def end(self) -> int | None: ...
+
+    @property
+    def pad(self) -> int: ...
+
+    @property
+    def room(self) -> int | None: ...
+
+    def before_text(self) -> tuple[int, ...]:
+        """The special tokens before every text."""
+
+    def tokens(self, text: str, limit: int) -> list[int]:
+        """The first tokens of a text."""
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of tokens."""
 
 
-def start_tokens(generator: CausalModel) -> list[int]:
+def start_tokens(generator: PublicModel) -> list[int]:
     """The tokens before every text; a model without any begins with the token that ends texts."""
-    before = [*generator.special_frame().before]
-    return before or [generator.pad if generator.end is None else generator.end]
+    return [*generator.before_text()] or [generator.pad if generator.end is None else generator.end]
 
 
 class ShardNetwork:
     """The public model with one LoRA beside its weights, which those of any shard can be put into."""
 
-    def __init__(self, generator: CausalModel, *, rank: int, seed: int) -> None:
+    def __init__(self, generator: PublicModel, *, rank: int, seed: int) -> None:
         self.generator = generator
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)

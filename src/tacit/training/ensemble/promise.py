@@ -56,7 +56,7 @@ class TokenBudget:
             mechanism="tokens of an ensemble inside a band",
             parameters={
                 "shards": self.band.shards,
-                "tokens": self.tokens,
+                "tokens in all": self.tokens,
                 "up": self.band.up,
                 "down": self.band.down,
                 "way": self.band.way,
