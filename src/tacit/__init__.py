@@ -62,7 +62,7 @@ _LAZY = {
     "predict": "tacit.jobs.predict",
     "train_ensemble": "tacit.jobs.ensemble",
     "predict_ensemble": "tacit.jobs.predict_ensemble",
-    "guide": "tacit.jobs.guide",
+    "guide": "tacit.jobs.guide.advice",
     "sketch": "tacit.jobs.sketch",
     "decode": "tacit.jobs.decode",
     "synthesize": "tacit.jobs.synthesize",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit.cli.command_line import command_line
-from tacit.jobs.guide import guide
+from tacit.jobs.guide.advice import guide
 from tacit.jobs.guide.questions import QUESTIONS
 from tacit.matching.whole_numbers import GRID
 from tacit.serve.expecting import expected_of

@@ -18,7 +18,8 @@ from tacit.cli.generated import command_for
 from tacit.cli.naming import TERMINAL
 from tacit.cli.options import Printing
 from tacit.cli.terminal import output_console
-from tacit.jobs.guide import Advice, GuideConfig, run
+from tacit.jobs.guide.advice import Advice, run
+from tacit.jobs.guide.config import GuideConfig
 from tacit.jobs.guide.measures import expectation_sentence
 from tacit.jobs.guide.questions import QUESTIONS, PlainQuestion
 from tacit.jobs.guide.rules import EPSILON, Way

@@ -15,6 +15,7 @@ import click
 
 from tacit.cli.naming import TERMINAL
 from tacit.errors import PYTHON, MissingExtraError, TacitError, TacitWarning, did_you_mean, place_of
+from tacit.loading import collection_paused
 from tacit.needs import Ability, ability_of, why_not
 from tacit.version import __version__
 
@@ -55,7 +56,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             hint = did_you_mean(cmd_name, COMMANDS, otherwise="")
             ctx.fail(f"there is no command '{cmd_name}'{hint} The commands are: {', '.join(COMMANDS)}")
-        module = importlib.import_module(COMMANDS[cmd_name][0])
+        with collection_paused():
+            module = importlib.import_module(COMMANDS[cmd_name][0])
         command: click.Command = module.command
         return command
 

@@ -48,7 +48,7 @@ def recommending(command: RecommendingCommand, answers: Answers) -> Recommending
 def recommend(answers: Mapping[str, object]) -> None:
     """Show the advice for some answers, and which of them were taken from the command."""
     from tacit.cli.guide import guide_by
-    from tacit.jobs.guide import GuideConfig
+    from tacit.jobs.guide.config import GuideConfig
 
     config = GuideConfig.from_mapping({name: value for name, value in answers.items() if value not in (None, ())})
     shown = [TERMINAL.with_value(name, str(answers[name])) for name in ("protect", "seen_by", "purpose")]

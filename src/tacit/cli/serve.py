@@ -6,14 +6,12 @@ from typing import Annotated, ClassVar, TypeVar
 
 import click
 from pydantic import Field
-from rich.table import Table
 
-from tacit.cli.command_line import command_line
 from tacit.cli.generated import acting_group, command_for, group_of
-from tacit.cli.terminal import output_console, tell_if_new
 from tacit.errors import BadInputError, BadParameterError
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import Delta, Epsilon, Name, Quiet, RefuseNominal
+from tacit.loading import collection_paused
 from tacit.rounding import rounded_up
 from tacit.serve.binding import rebind
 from tacit.serve.keys import KeyBudget, KeyOptions, Keys
@@ -38,9 +36,16 @@ Example: tacit serve --port 8000, then open http://127.0.0.1:8000
 
 
 def serve(settings: ServiceSettings, log: ServiceLogOptions) -> None:
-    from tacit.serve.run import run  # needs the libraries of the service
+    with collection_paused():
+        from tacit.serve.run import run  # needs the libraries of the service
 
-    run(settings, quiet=log.quiet, write_command=command_line)
+    run(settings, quiet=log.quiet, write_command=_command_line)
+
+
+def _command_line(config: Config) -> str:
+    from tacit.cli.command_line import command_line  # all jobs by name, for the first caller who wants advice
+
+    return command_line(config)
 
 
 # Keys ---------------------------------------------------------------------------------------------------------------
@@ -91,6 +96,9 @@ without a limit has a number for each unit of its releases, all of them as epsil
 
 
 def list_keys(place: ServicePlace) -> None:
+    from rich.table import Table  # a service that starts draws no table
+
+    from tacit.cli.terminal import output_console
     from tacit.serve import budget  # needs the libraries of the service
 
     known = Keys(place.state).all()
@@ -171,6 +179,8 @@ Example: tacit serve keys rebind --ledger postgresql://USER@HOST/DATABASE
 
 
 def rebind_keys(place: ServicePlace) -> None:
+    from tacit.cli.terminal import tell_if_new
+
     ledger, anew = rebind(place.ledger_place, Keys(place.state))
     with ledger:
         tell_if_new(ledger)

@@ -31,7 +31,7 @@ def _of_tasks(job: str) -> dict[str, JobPlace]:
 
 
 JOBS: Final[dict[str, JobPlace]] = {
-    "guide": JobPlace("tacit.jobs.guide", "GuideConfig"),
+    "guide": JobPlace("tacit.jobs.guide.advice", "GuideConfig"),
     "rewrite": JobPlace("tacit.jobs.rewrite", "RewriteConfig"),
     "synthesize": JobPlace("tacit.jobs.synthesize", "MatchingConfig"),
     "decode": JobPlace("tacit.jobs.decode", "DecodeConfig"),

@@ -9,9 +9,11 @@ from typing import Any, cast
 
 from tacit.errors import BadInputError
 from tacit.jobs.sketched_rows import SketchedRows
-from tacit.matching.features import FeatureMap
+from tacit.matching.documents import with_lengths
+from tacit.matching.features import FeatureMap, default_map
 from tacit.matching.labels import Bins, ListedLabels, PublicLabels, label_name, public_topics
 from tacit.matching.marginals import JointLabels, joint_labels, map_beside
+from tacit.matching.pure import pure_map
 from tacit.matching.sums import BLOCK_ROWS, RowBlock, RowSource
 from tacit.progress import StepProgress
 from tacit.text.files import TableReader, cell_string, check_column, choose_columns, open_table, text_value
@@ -31,13 +33,21 @@ def label_rule(config: SketchedRows, bought: Mapping[str, ListedLabels] | None =
     if not config.label_columns:
         return public_topics(config.topics or USUAL_TOPICS, config.encoders[0])
     rules = [(column, (bought or {}).get(column) or _rule_of(config, column)) for column in config.label_columns]
-    return rules[0][1] if len(rules) == 1 else joint_labels(rules, config.feature_map())
+    return rules[0][1] if len(rules) == 1 else joint_labels(rules, _usual_map(config))
 
 
 def map_for(config: SketchedRows, rule: PublicLabels) -> FeatureMap:
     """The features that are summed; with several label columns they leave room for each."""
-    usual = config.feature_map()
+    usual = _usual_map(config)
     return map_beside(rule, usual) if isinstance(rule, JointLabels) else usual
+
+
+def _usual_map(config: SketchedRows) -> FeatureMap:
+    """The features that are summed where there is one label column."""
+    if config.pure:
+        return pure_map(config.encoders)  # it has no room for lengths
+    usual = default_map(config.encoders, words=config.vocabulary)
+    return with_lengths(usual) if config.sentences == "auto" else usual
 
 
 def _rule_of(config: SketchedRows, column: str) -> ListedLabels | Bins:

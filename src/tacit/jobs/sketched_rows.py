@@ -29,9 +29,6 @@ from tacit.jobs.fields import (
 from tacit.jobs.named_labels import NamedEdges, NamedLabels, named_labels, with_label_columns
 from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import CommaSeparated, sentences_or_auto
-from tacit.matching.documents import with_lengths
-from tacit.matching.features import FeatureMap, default_map
-from tacit.matching.pure import pure_map
 from tacit.needs import Ability, needs_of_ledger
 from tacit.text.files import STANDARD_STREAM
 from tacit.text.files.memory import is_in_memory
@@ -238,13 +235,6 @@ class SketchedRows(Config):
     @property
     def _has_name(self) -> bool:
         return not is_in_memory(self.data) and self.data != STANDARD_STREAM
-
-    def feature_map(self) -> FeatureMap:
-        """The features that are summed."""
-        if self.pure:
-            return pure_map(self.encoders)  # it has no room for lengths
-        usual = default_map(self.encoders, words=self.vocabulary)
-        return with_lengths(usual) if self.sentences == "auto" else usual
 
 
 class SketchConfig(SketchedRows):

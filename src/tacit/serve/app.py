@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -19,7 +19,6 @@ from starlette.routing import Route
 
 from tacit.engines.job import RewriteProgress
 from tacit.errors import place_of
-from tacit.jobs.guide.advice import python_call
 from tacit.serve import catalog, site
 from tacit.serve.answers import (
     Answer,
@@ -94,11 +93,11 @@ class Service(FastAPI):
 
 
 def create_app(
-    settings: ServiceSettings, *, jobs_apart: bool = True, write_command: CommandWriter = python_call
+    settings: ServiceSettings, *, jobs_apart: bool = True, write_command: CommandWriter | None = None
 ) -> Service:
     """The service, ready to be run by an ASGI server. It has its state folder for itself until it is shut down.
 
-    write_command   how the guide writes a job
+    write_command   how the guide writes a job; without it, as a call in Python
 
     Jobs are worked on in processes of their own; with `jobs_apart=False` in threads of this one, which tests look into.
     """
@@ -360,9 +359,8 @@ def create_app(
     async def assets(name: str) -> Response:
         return site.page_file(name)
 
-    description = described(app)
-    app.openapi = lambda: description  # type: ignore[method-assign]
-    for route in app.routes:  # after the description, which would list each of them twice
+    app.openapi = cache(partial(described, app))  # type: ignore[method-assign]  # made for the first who reads it
+    for route in app.routes:
         methods = route.methods if isinstance(route, Route | APIRoute) else None
         if methods is not None and "GET" in methods:
             methods.add("HEAD")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic.json_schema import models_json_schema
+from starlette.routing import BaseRoute
 
 from tacit.serve.answers import Answer, Refusal
 from tacit.serve.errors import STATUS_CODES
@@ -20,6 +24,11 @@ EVERYWHERE: Final = (401, 403, 429, 500, 503)
 WITH_BODY: Final = (400, 413, 415, 422)
 TEXT: Final[Description] = {"schema": {"type": "string"}}
 BYTES: Final[Description] = {"schema": {"type": "string", "format": "binary"}}
+PLACE: Final = "#/components/schemas/{model}"
+REFUSED: Final[Mapping[str, Description]] = {
+    "application/json": {"schema": {"$ref": PLACE.format(model=Refusal.__name__)}}
+}
+"""The form of all refusals. The framework would make a validator of it for every status of every route."""
 Responses = dict[int | str, Description]
 
 
@@ -37,7 +46,7 @@ def answers(
     if media is not None:
         good["content"] = dict(media)
     refusals: Responses = {
-        status: {"model": Refusal, "description": STATUS_CODES[status].replace("_", " ").capitalize()}
+        status: {"description": STATUS_CODES[status].replace("_", " ").capitalize(), "content": REFUSED}
         for status in sorted({*common, *statuses})
     }
     return {ok: good, **refusals}
@@ -52,7 +61,8 @@ OPEN: Final = ("/healthz",)
 
 def described(app: FastAPI) -> Description:
     """The OpenAPI description. A service without keys asks for none, so keys are one of the ways in."""
-    schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+    routes = [_without_head(route) for route in app.routes]
+    schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=routes)
     components = schema.setdefault("components", {})
     components["securitySchemes"] = SECURITY
     for path, operations in schema["paths"].items():
@@ -60,9 +70,21 @@ def described(app: FastAPI) -> Description:
             if path not in OPEN:
                 operation["security"] = [{"bearer": []}, {"key": []}, {}]
             _without_framework_errors(operation)
+    schemas = components.setdefault("schemas", {})
+    _, refusals = models_json_schema([(Refusal, "serialization")], ref_template=PLACE)
+    schemas.update(refusals["$defs"])
     for name in ("HTTPValidationError", "ValidationError"):
-        components.get("schemas", {}).pop(name, None)
+        schemas.pop(name, None)
     return schema
+
+
+def _without_head(route: BaseRoute) -> BaseRoute:
+    """A route without the method HEAD, which every route for GET has: it would be listed twice."""
+    if not isinstance(route, APIRoute):
+        return route
+    listed = copy(route)
+    listed.methods = {*(route.methods or ())} - {"HEAD"}
+    return listed
 
 
 def _without_framework_errors(operation: Description) -> None:

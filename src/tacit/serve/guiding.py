@@ -13,9 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tacit.jobs.config import Config
-from tacit.jobs.guide import GuideConfig, run
-from tacit.jobs.guide.advice import python_call
-from tacit.jobs.guide.measures import expectation_sentence
+from tacit.jobs.guide.config import GuideConfig
 from tacit.jobs.guide.questions import QUESTIONS
 from tacit.serve.answers import GuideAdvice, GuideChoice, GuideQuestion, GuideQuestions
 from tacit.serve.description import WITH_BODY, answers, body_of
@@ -59,8 +57,13 @@ def guide_questions() -> GuideQuestions:
     )
 
 
-def advice_of(write: CommandWriter, pool: Pool, request: GuideRequest) -> GuideAdvice:
-    """The advice for some answers, with commands as `write` writes them."""
+def advice_of(write: CommandWriter | None, pool: Pool, request: GuideRequest) -> GuideAdvice:
+    """The advice for some answers, with commands as `write` writes them; without it, as calls in Python."""
+    # The rules and what was measured load with the first question.
+    from tacit.jobs.guide.advice import python_call, run
+    from tacit.jobs.guide.measures import expectation_sentence
+
+    write = write or python_call
     advice = run(GuideConfig.model_validate(request.model_dump()))
     return GuideAdvice(
         job=advice.config.job,

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from tacit.engines.users import UserRule
 from tacit.guarantee import check_epsilon
 from tacit.jobs.fields import DocumentsPerUser, UserMode
-from tacit.jobs.guide import GuideConfig
+from tacit.jobs.guide.config import GuideConfig
 from tacit.jobs.rewrite import RewriteConfig
 from tacit.jobs.sketched_rows import SketchConfig
 from tacit.jobs.synthesize_config import MatchingConfig

@@ -11,7 +11,7 @@ import sys
 import threading
 
 from tacit.errors import BadInputError, BadParameterError, place_of, require
-from tacit.jobs.guide.advice import python_call
+from tacit.loading import collection_paused
 from tacit.serve.app import create_app
 from tacit.serve.connections import protocol_for
 from tacit.serve.guiding import CommandWriter
@@ -26,7 +26,7 @@ COLLECTED_AFTER = (20_000, 10, 10)
 and again."""
 
 
-def run(settings: ServiceSettings, *, quiet: bool = False, write_command: CommandWriter = python_call) -> None:
+def run(settings: ServiceSettings, *, quiet: bool = False, write_command: CommandWriter | None = None) -> None:
     """Serve until interrupted."""
     uvicorn = require("uvicorn", extra="serve", purpose="the service")
     keys = Keys(settings.state).active()
@@ -48,8 +48,10 @@ def run(settings: ServiceSettings, *, quiet: bool = False, write_command: Comman
     _quiet_errors()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
     log.setLevel(logging.WARNING if quiet else logging.INFO)
+    with collection_paused():
+        app = create_app(settings, write_command=write_command)
     config = uvicorn.Config(
-        create_app(settings, write_command=write_command),
+        app,
         access_log=False,
         log_config=None,
         server_header=False,

@@ -30,7 +30,6 @@ from tacit.engines.output_errors import AlreadyCompleteError
 from tacit.errors import BadInputError, TacitError
 from tacit.guarantee import Guarantee
 from tacit.jobs.rewrite import rewrite_job
-from tacit.jobs.sketch_input import label_rule
 from tacit.rounding import exact
 from tacit.serve.answers import JsonObject
 from tacit.serve.binding import LOCAL
@@ -376,6 +375,8 @@ def check_labels(settings: SynthesisSettings) -> None:
     """Options that do not fit together, and labels that are no list, are said before a job is queued."""
     config = settings.sketch_config(Path(), Path())
     if config.labels or config.bins:
+        from tacit.jobs.sketch_input import label_rule  # loads with the first corpus
+
         label_rule(config)
 
 

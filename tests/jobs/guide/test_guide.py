@@ -19,7 +19,8 @@ from tacit.cli.main import app
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Unit
 from tacit.jobs.config import Config
-from tacit.jobs.guide import Advice, GuideConfig, guide
+from tacit.jobs.guide.advice import Advice, guide
+from tacit.jobs.guide.config import GuideConfig
 from tacit.jobs.guide.measures import Basis, expectation_sentence, expected, measured_scores
 from tacit.jobs.guide.questions import QUESTIONS, Purpose, Reader, Secret
 from tacit.jobs.guide.rules import EPSILON, GAPS, PROMISES, RULES, Gap, Way, way_for

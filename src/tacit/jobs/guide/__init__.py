@@ -6,8 +6,3 @@
 
 Of a private file only the names of its columns and the number of its rows are looked at.
 """
-
-from tacit.jobs.guide.advice import Advice, guide, run
-from tacit.jobs.guide.config import GuideConfig
-
-__all__ = ["Advice", "GuideConfig", "guide", "run"]
