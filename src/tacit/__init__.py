@@ -33,6 +33,7 @@ __all__ = [
     "run",
     "sketch",
     "synthesize",
+    "topics",
     "train",
 ]
 
@@ -66,6 +67,7 @@ _LAZY = {
     "sketch": "tacit.jobs.sketch",
     "decode": "tacit.jobs.decode",
     "synthesize": "tacit.jobs.synthesize",
+    "topics": "tacit.jobs.topics",
 }
 
 

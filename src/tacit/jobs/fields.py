@@ -80,6 +80,7 @@ Labels = Annotated[
     Field(description="All labels that exist, from public knowledge: never read off the data."),
     Option(Group.DATA, comma_separated=True),
 ]
+Topics = Annotated[T, Field(ge=1, description="How many topics."), Option(Group.DATA)]
 Format = Annotated[
     str | None,
     Field(description="Format of the input (txt, csv, tsv, tsv-raw, jsonl, parquet, or with .gz), if its name does "
@@ -163,6 +164,11 @@ UserMode = Annotated[
 DocumentsPerUser = Annotated[
     int,
     Field(ge=1, description="With 'divide': how many rows of a user are used; further ones are left out."),
+    Option(Group.PRIVACY),
+]
+MostWords = Annotated[
+    T,
+    Field(ge=1, description="Different words of a record, or user, that count; others are left out."),
     Option(Group.PRIVACY),
 ]
 Noise = Annotated[T, Field(description="Which noise is added."), Option(Group.PRIVACY)]

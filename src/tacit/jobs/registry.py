@@ -47,6 +47,7 @@ JOBS: Final[dict[str, JobPlace]] = {
     "graph train": JobPlace("tacit.jobs.graph", "GraphConfig"),
     "graph predict": JobPlace("tacit.jobs.graph", "GraphPredictConfig", "run_predict"),
     "vocabulary": JobPlace("tacit.jobs.vocabulary", "VocabularyConfig"),
+    "topics": JobPlace("tacit.jobs.topics", "TopicsConfig"),
     "codebook": JobPlace("tacit.jobs.codebook", "CodebookConfig"),
     "sketch": JobPlace("tacit.jobs.sketch", "SketchConfig"),
     "sketch merge": JobPlace("tacit.jobs.sketch_merge", "SketchMergeConfig"),

@@ -27,6 +27,7 @@ class RowNotes:
     """Counts over the rows as they are read."""
 
     encoders: Sequence[str]
+    fate_of_empty: str = "they are counted under their label, and no more"
     rows: int = 0
     empty: int = 0
     cut: int = 0
@@ -61,7 +62,7 @@ class RowNotes:
     def sentences(self) -> Iterable[str]:
         """Sentences that the holder of the rows should know."""
         if self.rows and self.empty:
-            yield f"{self.empty:,} of {self.rows:,} rows have no text: they are counted under their label, and no more"
+            yield f"{self.empty:,} of {self.rows:,} rows have no text: {self.fate_of_empty}"
         if self.cut:
             yield (
                 f"{self.cut:,} of {self.rows:,} texts are longer than {LONGEST_CHARACTERS:,} characters: only their "

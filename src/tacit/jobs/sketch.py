@@ -6,20 +6,16 @@ built.sketch.counts, built.card
 
 from __future__ import annotations
 
-import contextlib
-import secrets
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tacit.account.ledger import Reservation, Subject, open_ledger
 from tacit.card import Card
 from tacit.errors import BadInputError, TacitWarning
 from tacit.guarantee import Guarantee
 from tacit.jobs.bought_labels import bought_labels, held_labels, price_of_labels
-from tacit.jobs.config import file_name
+from tacit.jobs.charging import Charge, charging
 from tacit.jobs.row_notes import RowNotes, said_first
 from tacit.jobs.sketch_input import label_rule, map_for, row_source
 from tacit.jobs.sketched_rows import SketchConfig
@@ -72,12 +68,12 @@ def sketch(
 
 
 def _released(config: SketchConfig, output: Path | None, progress: StepProgress | None) -> SketchResult:
-    with _charging(config) as charge:
+    with charging(config, "tacit sketch build") as charge:
         return released_sketch(config, output, progress, charge)
 
 
 def released_sketch(
-    config: SketchConfig, output: Path | None, progress: StepProgress | None, charge: SketchCharge
+    config: SketchConfig, output: Path | None, progress: StepProgress | None, charge: Charge
 ) -> SketchResult:
     """The sketch of private rows, paid for as `charge` says: for callers that keep their own ledger."""
     build = _built if config.labels_from_data is None else _bought
@@ -90,7 +86,7 @@ def released_sketch(
     return SketchResult(made, output, built.findings)
 
 
-def _built(config: SketchConfig, charge: SketchCharge, progress: StepProgress | None) -> BuiltSketch:
+def _built(config: SketchConfig, charge: Charge, progress: StepProgress | None) -> BuiltSketch:
     rule = label_rule(config)
     notes = RowNotes(config.encoders)
 
@@ -114,7 +110,7 @@ def _say(sentence: str) -> None:
     warnings.warn(TacitWarning(sentence), stacklevel=4)
 
 
-def _bought(config: SketchConfig, charge: SketchCharge, progress: StepProgress | None) -> BuiltSketch:
+def _bought(config: SketchConfig, charge: Charge, progress: StepProgress | None) -> BuiltSketch:
     """A sketch whose labels are found first; its promise is that of both releases together."""
     notes = RowNotes(config.encoders)
     for _ in notes.watched(row_source(config))():
@@ -152,43 +148,3 @@ def _warn(findings: PrivateFindings) -> None:
             ),
             stacklevel=3,
         )
-
-
-# Budget -------------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class SketchCharge:
-    """The budget, set aside before the noise is drawn (`reserve` may refuse), and spent when the sketch is there."""
-
-    reserve: Callable[[Guarantee], None]
-    commit: Callable[[], None]
-
-
-@contextlib.contextmanager
-def _charging(config: SketchConfig) -> Iterator[SketchCharge]:
-    if config.ledger is None:
-        yield SketchCharge(lambda promised: None, lambda: None)
-        return
-    dataset = config.dataset or file_name(str(config.data))
-    reserved: list[Reservation] = []
-    with open_ledger(config.ledger) as ledger:
-        if ledger.making is not None:
-            warnings.warn(TacitWarning(ledger.making), stacklevel=4)
-
-        def reserve(promised: Guarantee) -> None:
-            reserved.append(
-                ledger.reserve(
-                    promised,
-                    dataset=dataset,
-                    subjects=[Subject("dataset", dataset, 1)],
-                    token=secrets.token_hex(16),
-                    command="tacit sketch build",
-                )
-            )
-
-        def commit() -> None:
-            for each in reserved:
-                each.commit()
-
-        yield SketchCharge(reserve, commit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from tacit.errors import BadInputError
 from tacit.jobs.sketched_rows import SketchedRows
@@ -98,7 +98,22 @@ def _declared_labels(config: SketchedRows, column: str) -> tuple[str, ...]:
 # Rows ---------------------------------------------------------------------------------------------------------------
 
 
-def row_source(config: SketchedRows, progress: StepProgress | None = None) -> RowSource:
+class RowColumns(Protocol):
+    """The options that say where rows are, and which of their columns are read."""
+
+    @property
+    def data(self) -> Any: ...
+    @property
+    def format(self) -> str | None: ...
+    @property
+    def column(self) -> str | None: ...
+    @property
+    def label_columns(self) -> tuple[str, ...]: ...
+    @property
+    def user_column(self) -> str | None: ...
+
+
+def row_source(config: RowColumns, progress: StepProgress | None = None) -> RowSource:
     """The rows of a configuration in blocks."""
 
     def blocks() -> Iterator[RowBlock]:
@@ -118,7 +133,7 @@ def first_label_source(config: SketchedRows) -> RowSource:
     return blocks
 
 
-def _blocks(config: SketchedRows, table: TableReader, progress: StepProgress | None) -> Iterator[RowBlock]:
+def _blocks(config: RowColumns, table: TableReader, progress: StepProgress | None) -> Iterator[RowBlock]:
     kept = [*config.label_columns, *([] if config.user_column is None else [config.user_column])]
     text = choose_columns(table.columns, () if config.column is None else (config.column,), kept).texts[0]
     table.select([text, *kept])

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.encoders import encoder_needs
 from tacit.errors import BadParameterError
+from tacit.jobs.charging import check_name_for_ledger
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AutoDelta,
@@ -23,6 +24,7 @@ from tacit.jobs.fields import (
     Output,
     Sentences,
     TestSeed,
+    Topics,
     UserColumn,
     UsualColumn,
 )
@@ -31,7 +33,6 @@ from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import CommaSeparated, sentences_or_auto
 from tacit.needs import Ability, needs_of_ledger
 from tacit.text.files import STANDARD_STREAM
-from tacit.text.files.memory import is_in_memory
 
 PrivateRows = Annotated[Data, Field(description="The private rows: csv, tsv, jsonl, parquet, txt (also .gz).")]
 
@@ -89,9 +90,8 @@ class SketchedRows(Config):
         Option(Group.DATA, metavar="COLUMN=0,2,4"),
     ] = ()
     topics: Annotated[
-        int | None,
-        Field(ge=1, description="Without a label column: so many public topics take its place (64 by default)."),
-        Option(Group.DATA),
+        Topics[int | None],
+        Field(description="Without a label column: so many public topics take its place (64 by default)."),
     ] = None
     sentences: Annotated[
         Sentences[int | Literal["auto"]],
@@ -195,12 +195,7 @@ class SketchedRows(Config):
 
     @model_validator(mode="after")
     def _the_ledger_has_a_name_for_the_data(self) -> Self:
-        if self.ledger is None and self.dataset is not None:
-            raise BadParameterError("no-ledger", "{option.dataset} is for a ledger: name it with {option.ledger[FILE]}")
-        if self.ledger is not None and self.dataset is None and not self._has_name:
-            raise BadParameterError(
-                "dataset-without-name", "these rows have no name for the ledger: give one with {option.dataset[NAME]}"
-            )
+        check_name_for_ledger(self)
         return self
 
     @model_validator(mode="after")
@@ -231,10 +226,6 @@ class SketchedRows(Config):
                 "pure-has-no-words", "{option.pure} has room for few features: leave {option.vocabulary} out"
             )
         return self
-
-    @property
-    def _has_name(self) -> bool:
-        return not is_in_memory(self.data) and self.data != STANDARD_STREAM
 
 
 class SketchConfig(SketchedRows):

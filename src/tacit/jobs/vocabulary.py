@@ -23,6 +23,7 @@ from tacit.jobs.fields import (
     Data,
     Format,
     Kind,
+    MostWords,
     Noise,
     Output,
     PublicName,
@@ -70,11 +71,7 @@ class VocabularyConfig(Config):
         Field(description="The column that says who wrote a row: the promise is then made to users."),
         Varied(group=Group.PRIVACY),
     ] = None
-    most_words: Annotated[
-        int,
-        Field(ge=1, description="Different words of a record, or user, that count; others are left out."),
-        Option(Group.PRIVACY),
-    ] = 100
+    most_words: MostWords[int] = 100
     weighting: Annotated[
         Literal["one", "shared"] | None,
         Field(

@@ -29,12 +29,15 @@ from tacit.matching.features import LONGEST_CHARACTERS
 from tacit.matching.pool import load_pool
 from tacit.matching.whole_numbers import whole_vectors
 from tacit.noise.source import public_generator
+from tacit.progress import StepProgress
 from tacit.text.files import ArrowCell
 
 NO_LABEL = -1
 """The place of a row that has no label of the rule."""
 MOST_TOPICS = 1_024
 ROUNDS = 12
+BLOCK = 4_096
+"""Texts whose products with all centers are in memory at a time."""
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+\.0+")
 
 
@@ -208,7 +211,31 @@ class Topics:
 
 def nearest_centers(whole: Floats, centers: NDArray[np.int16]) -> Ids:
     """The place of the center with the largest product, the first of equals; exact."""
-    return np.asarray((whole @ centers.astype(np.float64).T).argmax(axis=1))
+    across = centers.astype(np.float64).T
+    places = np.empty(len(whole), dtype=np.int64)
+    for start in range(0, len(whole), BLOCK):
+        places[start : start + BLOCK] = (whole[start : start + BLOCK] @ across).argmax(axis=1)
+    return places
+
+
+def spherical_centers(whole: Floats, count: int, progress: StepProgress | None = None) -> NDArray[np.int16]:
+    """So many centers of whole vectors, by spherical k-means from the first of them, in whole numbers: the same on
+    every machine."""
+    centers = whole[:count].astype(np.int16)
+    for done in range(ROUNDS):
+        cells = nearest_centers(whole, centers)
+        sums = np.zeros((count, whole.shape[1]), dtype=np.int64)
+        np.add.at(sums, cells, whole.astype(np.int64))
+        lengths = [max(1, math.isqrt(int(square))) for square in (sums * sums).sum(axis=1)]
+        moved = (sums * (1 << 14) // np.array(lengths)[:, None]).astype(np.int16)
+        empty = ~sums.any(axis=1)
+        moved[empty] = centers[empty]
+        if progress is not None:
+            progress(done + 1, ROUNDS)
+        if (moved == centers).all():
+            break
+        centers = moved
+    return centers
 
 
 @lru_cache(maxsize=4)
@@ -221,18 +248,7 @@ def public_topics(count: int = 64, encoder: str = "static", seed: int = 0) -> To
     sentences = load_pool().sentences
     chosen = public_generator(seed).permutation(len(sentences))[: max(16_384, 64 * count)]
     whole = whole_vectors(vectors_of(loaded, [sentences[place] for place in chosen], alone=False))
-    centers = whole[:count].astype(np.int16)
-    for _ in range(ROUNDS):
-        cells = nearest_centers(whole, centers)
-        sums = np.zeros((count, whole.shape[1]), dtype=np.int64)
-        np.add.at(sums, cells, whole.astype(np.int64))
-        lengths = [max(1, math.isqrt(int(square))) for square in (sums * sums).sum(axis=1)]
-        moved = (sums * (1 << 14) // np.array(lengths)[:, None]).astype(np.int16)
-        empty = ~sums.any(axis=1)
-        moved[empty] = centers[empty]
-        if (moved == centers).all():
-            break
-        centers = moved
+    centers = spherical_centers(whole, count)
     return Topics(encoder, centers, encoder_digest(loaded))
 
 
