@@ -35,10 +35,10 @@ def ordered_words(counts: Sequence[Mapping[str, float]], totals: Floats) -> list
     for of_topic, total in zip(counts, totals.tolist(), strict=True):
         size = max(total, *of_topic.values(), 1.0) if of_topic else 1.0
 
-        def told(word: str, of_topic: Mapping[str, float] = of_topic, size: float = size) -> float:
+        def weight_of(word: str, of_topic: Mapping[str, float] = of_topic, size: float = size) -> float:
             return of_topic[word] * float(np.log(of_topic[word] / size * overall / everywhere[word]))
 
-        ordered.append(sorted(of_topic, key=lambda word: (-told(word), word)))
+        ordered.append(sorted(of_topic, key=lambda word: (-weight_of(word), word)))
     return ordered
 
 
