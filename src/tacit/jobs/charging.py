@@ -18,7 +18,7 @@ from tacit.text.files.memory import is_in_memory
 
 
 @dataclass
-class Charge:
+class ReleaseCharge:
     """The budget, set aside before the noise is drawn (`reserve` may refuse), and spent when the release is there."""
 
     reserve: Callable[[Guarantee], None]
@@ -48,10 +48,10 @@ def check_name_for_ledger(config: ChargedConfig) -> None:
 
 
 @contextlib.contextmanager
-def charging(config: ChargedConfig, command: str) -> Iterator[Charge]:
+def charging(config: ChargedConfig, command: str) -> Iterator[ReleaseCharge]:
     """The charge of one release about a data set; it costs nothing where no ledger is named."""
     if config.ledger is None:
-        yield Charge(lambda promised: None, lambda: None)
+        yield ReleaseCharge(lambda promised: None, lambda: None)
         return
     dataset = config.dataset or file_name(str(config.data))
     reserved: list[Reservation] = []
@@ -74,4 +74,4 @@ def charging(config: ChargedConfig, command: str) -> Iterator[Charge]:
             for each in reserved:
                 each.commit()
 
-        yield Charge(reserve, commit)
+        yield ReleaseCharge(reserve, commit)

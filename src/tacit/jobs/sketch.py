@@ -15,7 +15,7 @@ from tacit.card import Card
 from tacit.errors import BadInputError, TacitWarning
 from tacit.guarantee import Guarantee
 from tacit.jobs.bought_labels import bought_labels, held_labels, price_of_labels
-from tacit.jobs.charging import Charge, charging
+from tacit.jobs.charging import ReleaseCharge, charging
 from tacit.jobs.row_notes import RowNotes, said_first
 from tacit.jobs.sketch_input import label_rule, map_for, row_source
 from tacit.jobs.sketched_rows import SketchConfig
@@ -73,7 +73,7 @@ def _released(config: SketchConfig, output: Path | None, progress: StepProgress 
 
 
 def released_sketch(
-    config: SketchConfig, output: Path | None, progress: StepProgress | None, charge: Charge
+    config: SketchConfig, output: Path | None, progress: StepProgress | None, charge: ReleaseCharge
 ) -> SketchResult:
     """The sketch of private rows, paid for as `charge` says: for callers that keep their own ledger."""
     build = _built if config.labels_from_data is None else _bought
@@ -86,7 +86,7 @@ def released_sketch(
     return SketchResult(made, output, built.findings)
 
 
-def _built(config: SketchConfig, charge: Charge, progress: StepProgress | None) -> BuiltSketch:
+def _built(config: SketchConfig, charge: ReleaseCharge, progress: StepProgress | None) -> BuiltSketch:
     rule = label_rule(config)
     notes = RowNotes(config.encoders)
 
@@ -110,7 +110,7 @@ def _say(sentence: str) -> None:
     warnings.warn(TacitWarning(sentence), stacklevel=4)
 
 
-def _bought(config: SketchConfig, charge: Charge, progress: StepProgress | None) -> BuiltSketch:
+def _bought(config: SketchConfig, charge: ReleaseCharge, progress: StepProgress | None) -> BuiltSketch:
     """A sketch whose labels are found first; its promise is that of both releases together."""
     notes = RowNotes(config.encoders)
     for _ in notes.watched(row_source(config))():

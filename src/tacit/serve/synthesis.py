@@ -24,7 +24,7 @@ from tacit.card import Card
 from tacit.engines.job import RewriteProgress
 from tacit.engines.nominal import refuse_nominal
 from tacit.guarantee import Guarantee
-from tacit.jobs.charging import Charge
+from tacit.jobs.charging import ReleaseCharge
 from tacit.jobs.fields import USUAL_POOLS
 from tacit.jobs.release_report import ReleaseView, page_of, public_release, release_view
 from tacit.jobs.sketch import released_sketch
@@ -111,7 +111,7 @@ def _build(
             reservation.commit()
 
     reading = partial(progress, "reading the rows")
-    released_sketch(config, config.output, reading, Charge(reserve_sketch, commit))
+    released_sketch(config, config.output, reading, ReleaseCharge(reserve_sketch, commit))
 
 
 def _check_size(config: SketchConfig, most: int, check: Callable[[], None]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitWarning
-from tacit.jobs.charging import Charge, charging
+from tacit.jobs.charging import ReleaseCharge, charging
 from tacit.jobs.topics.config import TopicsConfig
 from tacit.jobs.topics.result import ReleasedTopics, Topic
 from tacit.noise.source import new_source
@@ -56,7 +56,7 @@ def topics(
     return run(TopicsConfig(data=data, epsilon=epsilon, output=files, **options), progress)
 
 
-def _released(config: TopicsConfig, charge: Charge, progress: WorkProgress | None) -> ReleasedTopics:
+def _released(config: TopicsConfig, charge: ReleaseCharge, progress: WorkProgress | None) -> ReleasedTopics:
     from tacit.jobs.private_pools import refuse_private_pools
     from tacit.matching.topics.cells import load_cells
     from tacit.training.topics.release import TopicTerms, topic_noise
