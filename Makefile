@@ -31,7 +31,7 @@ bench: $(VENV)/.test
 # Two at a time with one process each, the long ones first, so that no core waits for the last cell or the page of an
 # experiment; the short ones at the end have two processes, so that none waits for the last of them. all_systems stands
 # before dp_bart, which uses its models. `tacit experiment list` tells how far they are. One that fails does not keep the
-# others from running, and is told at the end.
+# others from running, and is named at the end.
 LONG := $(patsubst %,experiments/%.toml,tasks all_systems dp_bart embedding_perturbation santext graphs)
 SHORT := $(patsubst %,experiments/%.toml,memorization sanitized)
 SHORT += $(filter-out $(LONG) $(SHORT),$(wildcard experiments/*.toml))
@@ -40,11 +40,11 @@ FAILED := build/experiments/failed
 experiments-quick: $(VENV)/.experiments
 	@mkdir -p build/experiments && rm -f $(FAILED)
 	@printf '%s\n' $(LONG:%=1-%) $(SHORT:%=2-%) | xargs -P 2 -I WORK sh -c '\
-	    given=WORK; file=$${given#*-}; workers=$${given%%-*}; \
+	    task=WORK; file=$${task#*-}; workers=$${task%%-*}; \
 	    echo "$$file: running since $$(date +%H:%M) ..."; \
-	    told=$$($(BIN)/tacit experiment run $$file --size quick --workers $$workers --force --quiet 2>&1) \
+	    output=$$($(BIN)/tacit experiment run $$file --size quick --workers $$workers --force --quiet 2>&1) \
 	        || echo $$file >> $(FAILED); \
-	    echo "$$file: $$told"'
+	    echo "$$file: $$output"'
 	@$(BIN)/tacit experiment summary build/experiments/*-quick/results.json -o build/experiments/results.md --force
 	@if [ -f $(FAILED) ]; then echo "Failed:"; cat $(FAILED); exit 1; fi
 

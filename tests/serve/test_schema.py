@@ -183,7 +183,7 @@ def test_answers_have_the_described_shape(start, request_body, job_form, tmp_pat
     client = start(reports=tmp_path / "reports")
     of_words = {"mechanism": "santext", "options": {"vectors": vectors}}
     for tokens in (False, True):
-        answers.Rewritten.model_validate(client.post("/v1/rewrite", json=request_body(tokens=tokens)).json())
+        answers.RewriteAnswer.model_validate(client.post("/v1/rewrite", json=request_body(tokens=tokens)).json())
     job = client.post("/v1/jobs", **job_form(columns=["text"])).json()
     answers.JobFacts.model_validate(job)
     finished(client, job["id"])

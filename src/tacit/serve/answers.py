@@ -1,7 +1,7 @@
 """The answers of the service: the shapes of its JSON, of which the OpenAPI description is made (`description`).
 
 All answers are made as these models but one: a rewriting answer is put together faster than it could be checked
-(`texts`), so `Rewritten` and its parts only describe it, and the tests hold real answers against them.
+(`texts`), so `RewriteAnswer` and its parts only describe it, and the tests hold real answers against them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class SpentBudget(Answer):
     remaining: float | None
 
 
-class Rewritten(Answer):
+class RewriteAnswer(Answer):
     """Released texts and what was promised; the guarantees are privacy cards."""
 
     mechanism: str
@@ -63,7 +63,7 @@ class Rewritten(Answer):
     plain: str
 
 
-class EpsilonRange(Answer):
+class EpsilonFacts(Answer):
     default: float
     low: float
     high: float
@@ -88,7 +88,7 @@ class MechanismFacts(Answer):
     summary: str
     available: bool
     why_not: str | None
-    epsilon: EpsilonRange
+    epsilon: EpsilonFacts
     options: list[OptionFacts]
 
 
@@ -281,7 +281,7 @@ class LimitFacts(Answer):
     delta: float
 
 
-class ReleaseFacts(Answer):
+class LedgerReleaseFacts(Answer):
     id: int
     time: str
     dataset: str
@@ -297,7 +297,7 @@ class Overview(Answer):
 
     dataset_limits: list[LimitFacts]
     key: KeyFacts
-    releases: list[ReleaseFacts]
+    releases: list[LedgerReleaseFacts]
 
 
 class ReportFacts(Answer):

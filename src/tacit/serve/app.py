@@ -32,7 +32,7 @@ from tacit.serve.answers import (
     Jobs,
     Mechanisms,
     Overview,
-    Rewritten,
+    RewriteAnswer,
 )
 from tacit.serve.answers import Reports as ReportList
 from tacit.serve.aside import Aside, ended
@@ -160,7 +160,7 @@ def create_app(
     @app.post(
         "/v1/rewrite",
         openapi_extra=body_of(RewriteRequest),
-        responses=answers(Rewritten, 404, *WITH_BODY, media={"application/x-ndjson": TEXT}),
+        responses=answers(RewriteAnswer, 404, *WITH_BODY, media={"application/x-ndjson": TEXT}),
         tags=["texts"],
     )
     async def rewrite(request: Request) -> Response:

@@ -34,9 +34,9 @@ from tacit.serve.answers import (
     KeyFacts,
     KeyLimit,
     KeySpent,
+    LedgerReleaseFacts,
     LimitFacts,
     Overview,
-    ReleaseFacts,
     UnitSpent,
 )
 from tacit.serve.batching import Order
@@ -274,7 +274,7 @@ class Accounts:
                 limit=None if limit is None else KeyLimit(epsilon=limit.epsilon, delta=limit.delta),
             ),
             releases=[
-                ReleaseFacts(
+                LedgerReleaseFacts(
                     id=record.id,
                     time=record.created,
                     dataset=record.dataset,

@@ -24,7 +24,7 @@ from tacit.serve.answers import (
     Calibrated,
     Curve,
     CurvePoint,
-    EpsilonRange,
+    EpsilonFacts,
     MechanismFacts,
     Mechanisms,
     OptionFacts,
@@ -65,7 +65,7 @@ def _entry(cls: type[Mechanism], pool: Pool) -> MechanismFacts:
         summary=facts["summary"],
         available=failure is None,
         why_not=None if failure is None else str(failure),
-        epsilon=EpsilonRange.model_validate(asdict(cls.epsilon_range)),
+        epsilon=EpsilonFacts.model_validate(asdict(cls.epsilon_range)),
         options=[
             OptionFacts(
                 name=item["name"],

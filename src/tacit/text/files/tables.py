@@ -162,6 +162,8 @@ class SeparatedTable(_LineTable):
         self._reader = csv.reader(self._record_lines(), strict=True, **dialect(kind))
         self._record_start = 1
         self._row = 0
+        self._line = ""
+        self._ended = False
         header = self._record()
         if header is None:
             raise self._empty()
@@ -199,11 +201,11 @@ class SeparatedTable(_LineTable):
         self._record_start, self._record_size = self._lines.number + 1, 0
         try:
             return next(self._reader, None)
-        except csv.Error as error:
-            if "new-line" in str(error):
-                problem = "holds a carriage return outside quotes: convert the line ends to \\n"
-            elif "unexpected end" in str(error):
+        except csv.Error:
+            if self._ended:
                 problem = 'opens a quote (") that is never closed: close it, or write a quote inside a text twice ("")'
+            elif "\r" in self._line.removesuffix("\n").removesuffix("\r"):
+                problem = "holds a carriage return outside quotes: convert the line ends to \\n"
             else:
                 problem = (
                     'has a quote (") that is opened or closed in the wrong place: put the text in quotes and write '
@@ -227,7 +229,9 @@ class SeparatedTable(_LineTable):
                     place=self._place(),
                     most=RECORD_LIMIT,
                 )
+            self._line = line
             yield line
+        self._ended = True
 
     def _place(self) -> str:
         return f"row {self._row} (line {self._record_start})" if self._row else "the header"
