@@ -204,7 +204,7 @@ def pairs(count):
     return Users(tuple((2 * i, 2 * i + 1) for i in range(count)))
 
 
-@pytest.mark.parametrize("clipping", ["flat", "automatic", "per-layer", "quantile"])
+@pytest.mark.parametrize("clipping", ["flat", "automatic", "damped", "per-layer", "quantile"])
 @pytest.mark.parametrize("kind", ["fedavg", "ftrl"])
 def test_one_user_moves_the_sum_by_at_most_the_bound(kind, clipping):
     """The same key, with and without the last user: the noise cancels, what is left is the user."""

@@ -12,6 +12,7 @@ transformers = pytest.importorskip("transformers")
 from tacit.noise.source import StreamKey  # noqa: E402
 from tacit.training.clipping import (  # noqa: E402
     AutomaticClipping,
+    DampedClipping,
     FlatClipping,
     LayerClipping,
     QuantileClipping,
@@ -26,7 +27,13 @@ from tests.training.test_gradients import Recurrent, recurrent_loss  # noqa: E40
 from tests.training.test_run import rows, tiny, tokenizer  # noqa: E402, F401
 from tests.training.zoo import batch, build  # noqa: E402
 
-CLIPPINGS = [FlatClipping(1.0), LayerClipping(1.0, 100), AutomaticClipping(1.0), QuantileClipping(1.0)]
+CLIPPINGS = [
+    FlatClipping(1.0),
+    LayerClipping(1.0, 100),
+    AutomaticClipping(1.0),
+    DampedClipping(1.0),
+    QuantileClipping(1.0),
+]
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, 1e38])

@@ -29,6 +29,7 @@ from tacit.noise.kept_key import NotPrivateError  # noqa: E402
 from tacit.noise.source import Source, StreamKey  # noqa: E402
 from tacit.training.clipping import (  # noqa: E402
     AutomaticClipping,
+    DampedClipping,
     FlatClipping,
     LayerClipping,
     QuantileClipping,
@@ -311,7 +312,8 @@ def test_a_composed_delta_is_below_one_over_the_records_too(tokenizer, tmp_path)
 
 
 @pytest.mark.parametrize(
-    "clipping", [FlatClipping(0.1), LayerClipping(0.1, 100), AutomaticClipping(0.1), QuantileClipping(0.1)]
+    "clipping",
+    [FlatClipping(0.1), LayerClipping(0.1, 100), AutomaticClipping(0.1), DampedClipping(0.1), QuantileClipping(0.1)],
 )
 def test_no_example_adds_more_than_the_bound(clipping):
     model, loss = build("gpt2, tied")
@@ -322,6 +324,25 @@ def test_no_example_adds_more_than_the_bound(clipping):
         sums = result.weighted_sums(clipping.clip(result.squared_norms).factors)
         total = math.sqrt(sum(float(value.double().square().sum()) for value in sums.values()))
         assert 0 < total <= 0.1
+
+
+@pytest.mark.parametrize("clipping", [AutomaticClipping(0.5), DampedClipping(0.5), DampedClipping(0.5, damping=1e-3)])
+def test_factors_bound_gradients_of_every_length(clipping):
+    """The bound in single precision, from the shortest to the longest gradient that a norm can be computed of."""
+    norms = torch.logspace(-18, 18, 20_001, dtype=torch.float32)
+    factors = clipping.clip({"w": norms.square()}).factors["w"]
+    assert bool((norms.double() * factors.double() <= 0.5).all())
+    assert bool((factors[norms > 1e15] > 0).all())
+
+
+def test_damped_clipping_does_not_blow_up_small_gradients():
+    """Xia et al. 2023: the weight is not monotone; it is the bound at 0 and largest at the root of the damping."""
+    damped, automatic = DampedClipping(1.0, damping=0.01), AutomaticClipping(1.0, gamma=0.01)
+    norms = torch.tensor([1e-6, 0.1, 10.0])
+    small, middle, large = damped.clip({"w": norms.square()}).factors["w"].tolist()
+    assert small == pytest.approx(1.0, abs=1e-3)
+    assert middle > 4.0 > small > large
+    assert automatic.clip({"w": norms.square()}).factors["w"][0] > 90.0
 
 
 def test_the_quantile_bound_finds_the_median_and_pays_for_it():

@@ -253,7 +253,7 @@ Batch = Annotated[
 ]
 LearningRate = Annotated[T, Field(gt=0, description="By default 5e-4 to 5e-3, by strategy."), Option(Group.TRAINING)]
 Clipping = Annotated[
-    Literal["flat", "per-layer", "quantile", "automatic"],
+    Literal["flat", "per-layer", "quantile", "automatic", "damped"],
     Field(description="How gradients are shortened."),
     Option(Group.TRAINING),
 ]

@@ -7,6 +7,7 @@ replacing one by at most twice as much.
     flat        f = min(1, C / |g|)                              (Abadi et al. 2016)
     per-layer   the same for each parameter with C / sqrt(K): the K squared bounds add up to C^2
     automatic   f = C / (|g| + gamma): no threshold to tune       (Bu et al. 2023)
+    damped      f = C / (|g| + r / (|g| + r)): as automatic, but small gradients are not blown up (Xia et al. 2023)
     quantile    flat, with C moved towards a quantile of the norms (Andrew et al. 2021); the share of examples below C
                 is released with noise of its own, see `QuantileClipping`
 
@@ -120,6 +121,28 @@ class AutomaticClipping:
 
 
 @dataclass
+class DampedClipping:
+    """Per-sample adaptive clipping: weights C / (|g| + r / (|g| + r)).
+
+    |g| f = C |g| / (|g| + r / (|g| + r)) < C, because r / (|g| + r) is positive. The weight of a gradient near 0 is C,
+    where that of automatic clipping is C / gamma: examples that are right already do not pull as hard as wrong ones.
+    """
+
+    bound: float = 1.0
+    damping: float = 0.1
+
+    def __post_init__(self) -> None:
+        _positive(self.bound)
+        _positive(self.damping)
+
+    def clip(self, squared_norms: Mapping[str, Tensor]) -> Clipped:
+        norms = total_norms(squared_norms)
+        # An infinite norm gives the factor 0: the damping term vanishes and the norm remains.
+        factors = self.bound / (norms + self.damping / (norms + self.damping)) * (1.0 - MARGIN)
+        return Clipped(dict.fromkeys(squared_norms, factors), len(norms), norms)
+
+
+@dataclass
 class QuantileClipping:
     """Flat clipping whose bound follows a quantile of the norms.
 
@@ -169,9 +192,10 @@ class QuantileClipping:
         self.bound = min(max(self.bound * math.exp(-self.rate * (share - self.quantile)), 1e-6), 1e6)
 
 
-def make_clipping(
-    style: str, bound: float, parameters: int
-) -> FlatClipping | LayerClipping | AutomaticClipping | QuantileClipping:
+AnyClipping = FlatClipping | LayerClipping | AutomaticClipping | DampedClipping | QuantileClipping
+
+
+def make_clipping(style: str, bound: float, parameters: int) -> AnyClipping:
     """Clipping by name."""
     if style == "flat":
         return FlatClipping(bound)
@@ -179,11 +203,13 @@ def make_clipping(
         return LayerClipping(bound, parameters)
     if style == "automatic":
         return AutomaticClipping(bound)
+    if style == "damped":
+        return DampedClipping(bound)
     if style == "quantile":
         return QuantileClipping(bound)
     raise BadParameterError(
         "unknown-clipping",
-        "there is no clipping style '{style}': choose flat, per-layer, automatic or quantile",
+        "there is no clipping style '{style}': choose flat, per-layer, automatic, damped or quantile",
         style=style,
     )
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from tacit.errors import BadInputError, TacitError
 from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source, StreamKey
-from tacit.training.clipping import AutomaticClipping, FlatClipping, LayerClipping, QuantileClipping
+from tacit.training.clipping import AnyClipping, QuantileClipping
 from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_buffers
 from tacit.training.memory import is_out_of_memory
 from tacit.training.plan import TrainingPlan
@@ -156,7 +156,7 @@ class PrivateStep(TrainingStep):
     """The step of a private run."""
 
     engine: Engine = field(kw_only=True)
-    clipping: FlatClipping | LayerClipping | AutomaticClipping | QuantileClipping = field(kw_only=True)
+    clipping: AnyClipping = field(kw_only=True)
     model: nn.Module | None = field(default=None, kw_only=True)
     """Whatever it keeps besides its weights gets no noise, so it is the same after each step as before the first."""
 

@@ -25,12 +25,7 @@ from torch import Tensor
 
 from tacit.account.matrix import Toeplitz
 from tacit.noise.source import StreamKey
-from tacit.training.clipping import (
-    AutomaticClipping,
-    FlatClipping,
-    LayerClipping,
-    QuantileClipping,
-)
+from tacit.training.clipping import AnyClipping, QuantileClipping
 from tacit.training.federated.local import LocalTraining, local_update
 from tacit.training.federated.noise import NoiseStream, noise_stream
 from tacit.training.federated.users import Users
@@ -48,7 +43,7 @@ class FederatedRound(PlainStep):
 
     users: Users = field(kw_only=True)
     local: LocalTraining = field(kw_only=True)
-    clipping: FlatClipping | LayerClipping | AutomaticClipping | QuantileClipping | None = field(kw_only=True)
+    clipping: AnyClipping | None = field(kw_only=True)
 
     def __post_init__(self) -> None:
         self.parameters = trainable(self.model)

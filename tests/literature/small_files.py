@@ -1,0 +1,133 @@
+"""Small files and models of the names that the commands of the table use, and the options that keep the runs short."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+GOOD, BAD = ("good", "fine", "great", "happy"), ("bad", "poor", "awful", "sad")
+OTHERS = ("the", "a", "film", "was", "very", "and", "story")
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[END]")
+ROWS = 160
+
+TRAINING = f"--batch {ROWS} --epochs 1 --length 16 --physical {ROWS} -q"
+USERS = f"--model tiny-classifier --cohort {ROWS // 4} --epochs 2 --length 16 -q"
+WORDS = "--vectors vectors.txt -q"
+SMALLER = {
+    "tacit train classify": f"--model tiny-classifier {TRAINING}",
+    "tacit train fill": f"--model tiny-filler --strategy full {TRAINING}",
+    "tacit train tag": f"--model tiny-tagger --strategy full {TRAINING}",
+    "tacit train answer": f"--model tiny-reader --strategy full {TRAINING}",
+    "tacit train translate": f"--model tiny-translator --strategy full {TRAINING}",
+    "tacit train selective": f"--model tiny-writer --strategy full {TRAINING}",
+    "tacit federate classify": USERS,
+    "tacit graph train": "-q",
+    "tacit vocabulary build": "--vocabulary-size 400 -q",
+    "tacit synthesize --by training": f"{TRAINING} --model tiny-writer --strategy full -n 4 --shortest 1",
+    "tacit synthesize": "-n 40 -q",
+    "tacit pretrain sanitized": "--model tiny-filler --steps 2 --batch 8 --length 16 --vectors vectors.txt -q",
+    "tacit rewrite": "-q",
+    "tacit audit mechanism": "-q",
+    "tacit audit model": "-q",
+}
+"""What is added to a command, by its beginning: small models and few steps in place of the defaults. Every step takes
+all rows, so that calibration has a closed form."""
+
+WORD_MECHANISMS = (
+    "santext", "santext+", "tem", "custext", "laplace", "vickrey", "mahalanobis", "truncated-gumbel", "two-budgets",
+    "binary-response",
+)  # fmt: skip
+
+
+def smaller(command: str, number: int) -> list[str]:
+    """The arguments of a command, with results of its own and the options that keep it short."""
+    arguments = shlex.split(command)
+    if "-o" in arguments:
+        place = arguments.index("-o") + 1
+        arguments[place] = f"results/{number}-{arguments[place]}"
+    key = "tacit synthesize --by training" if "--by training" in command else _beginning(command)
+    arguments += shlex.split(SMALLER.get(key, ""))
+    if "--mechanism" in arguments and arguments[arguments.index("--mechanism") + 1] in WORD_MECHANISMS:
+        arguments += ["--vectors", "vectors.txt"]
+    return arguments[1:]
+
+
+def _beginning(command: str) -> str:
+    """The longest known beginning of a command."""
+    return max((known for known in SMALLER if command.startswith(known + " ")), key=len, default="")
+
+
+def write_small_files(folder: Path) -> None:
+    """All files and models, in this folder."""
+    (folder / "results").mkdir()
+    rng = np.random.default_rng(0)
+    for name in ("notes.csv", "others.csv"):
+        _table(folder / name, ("text", "label", "author"), (_note(i, rng) for i in range(ROWS)))
+    _table(folder / "pairs.csv", ("source", "target"), ((_note(i, rng)[0], "good film") for i in range(ROWS)))
+    _table(folder / "tagged.csv", ("tokens", "tags"), (("the film was good", "A B C D") for _ in range(ROWS)))
+    _table(
+        folder / "questions.csv",
+        ("question", "context", "answer"),
+        (("what was good", f"the film was {GOOD[i % 4]}", "film") for i in range(ROWS)),
+    )
+    (folder / "public.txt").write_text("".join(_note(i, rng)[0] + "\n" for i in range(40)), encoding="utf-8")
+    nodes = [f"n{i}\t{'a' if i % 2 else 'b'}\t{i % 2} {2 + i % 7}" for i in range(120)]
+    (folder / "nodes.tsv").write_text("node\tlabel\tfeatures\n" + "\n".join(nodes) + "\n", encoding="utf-8")
+    links = [f"n{i}\tn{(i + 2) % 120}" for i in range(120)]
+    (folder / "links.tsv").write_text("source\ttarget\n" + "\n".join(links) + "\n", encoding="utf-8")
+    vectors = 0.5 * rng.standard_normal((80, 8))
+    words = (*GOOD, *BAD, *OTHERS, *(f"word{i}" for i in range(80 - len(GOOD + BAD + OTHERS))))
+    lines = (f"{word} {' '.join(f'{x:.4f}' for x in row)}\n" for word, row in zip(words, vectors, strict=True))
+    (folder / "vectors.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def _note(number: int, rng: np.random.Generator) -> tuple[str, str, str]:
+    words = [*rng.choice(GOOD if number % 2 else BAD, 2), *rng.choice(OTHERS, 3)]
+    return " ".join(words), "pos" if number % 2 else "neg", f"person {number // 4}"
+
+
+def _table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([columns, *rows])
+
+
+def write_small_models(folder: Path) -> None:
+    """Models with one layer each and a tokenizer of whole words."""
+    import torch
+    import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    vocabulary = (*SPECIAL, *GOOD, *BAD, *OTHERS, "neg", "pos", "label", ":", "what", "person", "A", "B", "C", "D")
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", mask_token="[MASK]", cls_token="[CLS]",
+        sep_token="[SEP]", eos_token="[END]",
+    )  # fmt: skip
+    torch.manual_seed(0)
+    bert = transformers.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=32, pad_token_id=0,
+    )  # fmt: skip
+    gpt2 = transformers.GPT2Config(
+        vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2, n_positions=64, bos_token_id=5, eos_token_id=5,
+        pad_token_id=0, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+    )  # fmt: skip
+    t5 = transformers.T5Config(
+        vocab_size=len(tokenizer), d_model=32, d_kv=16, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0,
+        pad_token_id=0, eos_token_id=5,
+    )  # fmt: skip
+    for name, model in (
+        ("tiny-classifier", transformers.BertForSequenceClassification(bert)),
+        ("tiny-tagger", transformers.BertForTokenClassification(bert)),
+        ("tiny-reader", transformers.BertForQuestionAnswering(bert)),
+        ("tiny-filler", transformers.BertForMaskedLM(bert)),
+        ("tiny-writer", transformers.GPT2LMHeadModel(gpt2)),
+        ("tiny-translator", transformers.T5ForConditionalGeneration(t5)),
+    ):
+        model.save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)

@@ -1,0 +1,59 @@
+"""Every command of the table runs, on small files, through the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("dp_accounting")
+
+from tacit.cli.main import run
+from tacit.literature import directions, papers
+from tests.literature.small_files import SMALLER, smaller, write_small_files, write_small_models
+
+COMMANDS = list(dict.fromkeys(command for row in (*papers(), *directions()) for command in row.commands))
+REFUTED = 3
+EXITS = {"tacit audit mechanism published-adept --epsilon 10": REFUTED}
+"""Exit codes of commands that end well with another one than 0: an audit that refutes says so."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Files, models, and the trained models that commands about trained models take."""
+    made = tmp_path_factory.mktemp("literature")
+    write_small_files(made)
+    write_small_models(made)
+    with contextlib.chdir(made):
+        for command in ("tacit train classify notes.csv --epsilon 3 -o model",
+                        "tacit train translate pairs.csv --epsilon 3 -o model"):  # fmt: skip
+            assert run(smaller(command, 0)) == 0
+            kind = "classifier" if "classify" in command else "writer"
+            Path("results/0-model").rename(kind)
+        yield made
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_runs(command: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    number = COMMANDS.index(command) + 1
+    code = run(smaller(command, number))
+    said = capfd.readouterr()
+    assert code == EXITS.get(command, 0), said.err
+    written = list(Path("results").glob(f"{number}-*"))
+    assert written or "-o " not in command
+    for card in (*written, *(place / "card.json" for place in written)):
+        if card.name.endswith("card.json") and card.is_file():
+            guarantee = json.loads(card.read_text(encoding="utf-8"))["guarantee"]
+            assert guarantee["epsilon"] > 0 or guarantee["notion"] == "none"
+
+
+def test_options_are_added_only_to_commands_that_exist() -> None:
+    """A beginning that fits nothing would leave a command with its defaults, which take minutes."""
+    unused = [known for known in SMALLER if known != "tacit synthesize --by training"
+              and not any(command.startswith(known) for command in COMMANDS)]  # fmt: skip
+    assert not unused
