@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("dp_accounting")
 
-from tacit.cli.main import run
-from tacit.literature import directions, papers
-from tests.literature.small_files import SMALLER, smaller, write_small_files, write_small_models
+from tacit.cli.main import run  # noqa: E402
+from tacit.literature import directions, papers  # noqa: E402
+from tests.literature.small_files import SMALLER, smaller, write_small_files, write_small_models  # noqa: E402
 
 COMMANDS = list(dict.fromkeys(command for row in (*papers(), *directions()) for command in row.commands))
 REFUTED = 3
@@ -29,6 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("literature")
     write_small_files(made)
     write_small_models(made)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # models of a few numbers: threads would only wait for each other
     with contextlib.chdir(made):
         for command in ("tacit train classify notes.csv --epsilon 3 -o model",
                         "tacit train translate pairs.csv --epsilon 3 -o model"):  # fmt: skip
@@ -36,6 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             kind = "classifier" if "classify" in command else "writer"
             Path("results/0-model").rename(kind)
         yield made
+    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
