@@ -28,7 +28,7 @@ SMALLER = {
     "tacit graph train": "-q",
     "tacit vocabulary build": "--vocabulary-size 400 -q",
     "tacit synthesize --by training": f"{TRAINING} --model tiny-writer --strategy full -n 4 --shortest 1",
-    "tacit synthesize": "-n 40 -q",
+    "tacit synthesize": "--pool small.tacit -n 40 -q",
     "tacit pretrain sanitized": "--model tiny-filler --steps 2 --batch 8 --length 16 --vectors vectors.txt -q",
     "tacit rewrite": "-q",
     "tacit audit mechanism": "-q",
@@ -49,8 +49,16 @@ def smaller(command: str, number: int) -> list[str]:
     if "-o" in arguments:
         place = arguments.index("-o") + 1
         arguments[place] = f"results/{number}-{arguments[place]}"
+    if "bilstm" in arguments:
+        arguments[arguments.index("bilstm")] = "bilstm-1x8"
+        arguments += ["--tokenizer", "tiny-classifier"]
     key = "tacit synthesize --by training" if "--by training" in command else _beginning(command)
-    arguments += shlex.split(SMALLER.get(key, ""))
+    added = shlex.split(SMALLER.get(key, ""))
+    for option in ("--model", "--strategy"):
+        if option in arguments and option in added:  # the one of the command counts
+            place = added.index(option)
+            del added[place : place + 2]
+    arguments += added
     if "--mechanism" in arguments and arguments[arguments.index("--mechanism") + 1] in WORD_MECHANISMS:
         arguments += ["--vectors", "vectors.txt"]
     return arguments[1:]
@@ -85,8 +93,18 @@ def write_small_files(folder: Path) -> None:
     (folder / "vectors.txt").write_text("".join(lines), encoding="utf-8")
 
 
+def write_small_pool(path: Path) -> None:
+    """A pool of a few public sentences."""
+    from tacit.matching.pool import PoolSource, load_pool, write_pool
+
+    chosen = load_pool().sentences[::40]
+    write_pool(path, "small", [PoolSource("Tatoeba", "CC BY 2.0 FR")], ((sentence, 0, "") for sentence in chosen))
+
+
 def _note(number: int, rng: np.random.Generator) -> tuple[str, str, str]:
     words = [*rng.choice(GOOD if number % 2 else BAD, 2), *rng.choice(OTHERS, 3)]
+    if number % 8 == 0:
+        words.append(f"person{number}@example.org")  # something that a detector finds
     return " ".join(words), "pos" if number % 2 else "neg", f"person {number // 4}"
 
 
@@ -118,9 +136,10 @@ def write_small_models(folder: Path) -> None:
         pad_token_id=0, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
     )  # fmt: skip
     t5 = transformers.T5Config(
-        vocab_size=len(tokenizer), d_model=32, d_kv=16, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0,
-        pad_token_id=0, eos_token_id=5,
+        vocab_size=len(tokenizer), d_model=32, d_kv=16, d_ff=32, num_layers=1, num_heads=2, pad_token_id=0,
+        eos_token_id=5,
     )  # fmt: skip
+    t5.decoder_start_token_id = 0
     for name, model in (
         ("tiny-classifier", transformers.BertForSequenceClassification(bert)),
         ("tiny-tagger", transformers.BertForTokenClassification(bert)),

@@ -15,9 +15,16 @@ pytest.importorskip("dp_accounting")
 
 from tacit.cli.main import run  # noqa: E402
 from tacit.literature import directions, papers  # noqa: E402
-from tests.literature.small_files import SMALLER, smaller, write_small_files, write_small_models  # noqa: E402
+from tests.literature.small_files import SMALLER, smaller, write_small_files, write_small_models, write_small_pool  # noqa: E402
 
-COMMANDS = list(dict.fromkeys(command for row in (*papers(), *directions()) for command in row.commands))
+COMMANDS = list(
+    dict.fromkeys(
+        [
+            *(command for paper in papers() for command in paper.commands),
+            *(command for row in directions() for command in row.commands),
+        ]
+    )
+)
 REFUTED = 3
 EXITS = {"tacit audit mechanism published-adept --epsilon 10": REFUTED}
 """Exit codes of commands that end well with another one than 0: an audit that refutes says so."""
@@ -29,6 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("literature")
     write_small_files(made)
     write_small_models(made)
+    write_small_pool(made / "small.tacit")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # models of a few numbers: threads would only wait for each other
     with contextlib.chdir(made):

@@ -11,24 +11,11 @@ import pytest
 from scipy.stats import beta as beta_distribution
 
 from tacit import build
+from tacit.auditing.published.words import tem_with_a_quotient
 from tacit.noise.source import RandomnessError, Source
 from tests.conftest import small_table
 from tests.words.exactness import euclidean, worst_excess
 from tests.words.test_exact import in_domain
-
-
-def tem_with_a_quotient(distances, epsilon, gamma):
-    """TEM where the number of words outside the ball is misread as a quotient of counts."""
-    law = np.empty_like(distances)
-    for x, row in enumerate(distances):
-        inside = row <= gamma
-        outside = len(row) - inside.sum()
-        weights = np.where(inside, np.exp(-epsilon / 2 * row), 0.0)
-        if outside:
-            score = -gamma + 2 / epsilon * math.log(len(row) / inside.sum())
-            weights[~inside] = math.exp(epsilon / 2 * score) / outside
-        law[x] = weights / weights.sum()
-    return law
 
 
 def test_tem_with_a_quotient_is_rejected_and_the_right_one_is_not():

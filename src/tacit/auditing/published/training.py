@@ -28,9 +28,9 @@ def scaled_micro_batches(epsilon: float = 3.0, delta: float = 1e-5, C: float = 1
 
 def accounting_of_the_golden_run() -> Cost:
     """How much the exact accountant saves against the Rényi bound that papers print, on the best-known setting."""
-    settings = {"sampling_rate": 256 / 60_000, "noise_multiplier": 1.1, "delta": 1e-5}
-    printed = classic_rdp_epsilon(**settings, steps=14_062)
-    exact = sgd_epsilon(**settings, steps=14_062, coarse=True)
+    rate, multiplier, steps, delta = 256 / 60_000, 1.1, 14_062, 1e-5
+    printed = classic_rdp_epsilon(sampling_rate=rate, noise_multiplier=multiplier, steps=steps, delta=delta)
+    exact = sgd_epsilon(sampling_rate=rate, noise_multiplier=multiplier, steps=steps, delta=delta, coarse=True)
     return Cost(
         f"a run that the Rényi bound books as epsilon {printed:.2f} (sampling rate 256/60,000, noise 1.1, 14,062 "
         "steps, delta 1e-5) costs {value} by exact accounting",
