@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from tacit.literature.papers import STATUS_MEANINGS, STATUSES, Direction, Paper, directions, papers, parts
+from tacit.literature.papers import STATUS_MEANINGS, STATUSES, OpenQuestion, Paper, directions, papers, parts
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "literature.md"
@@ -102,7 +102,7 @@ def commands(lines: Iterable[str]) -> list[str]:
     return ["```console", *shown, "```", ""] if shown else []
 
 
-def direction(row: Direction) -> str:
+def direction(row: OpenQuestion) -> str:
     """A question that the survey leaves open."""
     return "\n".join(
         [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.auditing.published.result import Cost, Refutation
+from tacit.auditing.published.result import PublishedCost, Refutation
 from tacit.literature import directions, find_papers, papers
 from tacit.literature.papers import STATUSES, Paper, named, parts
 
@@ -63,7 +63,7 @@ def test_every_refutation_refutes(place: str) -> None:
 @pytest.mark.parametrize("place", COSTS)
 def test_every_cost_is_a_number(place: str) -> None:
     cost = named(place)()
-    assert isinstance(cost, Cost)
+    assert isinstance(cost, PublishedCost)
     assert cost.value > 0
     assert f"{cost.value:,.4g}" in str(cost)
 

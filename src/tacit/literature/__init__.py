@@ -3,6 +3,6 @@
 The table is `survey.toml`; `docs/literature.md` is made from it, and a test runs every command of it.
 """
 
-from tacit.literature.papers import Direction, Paper, directions, find_papers, papers
+from tacit.literature.papers import OpenQuestion, Paper, directions, find_papers, papers
 
-__all__ = ["Direction", "Paper", "directions", "find_papers", "papers"]
+__all__ = ["OpenQuestion", "Paper", "directions", "find_papers", "papers"]

@@ -59,7 +59,7 @@ class Paper:
 
 
 @dataclass(frozen=True)
-class Direction:
+class OpenQuestion:
     """A question that the survey leaves open, and what Tacit answers."""
 
     key: str
@@ -90,9 +90,9 @@ def papers() -> tuple[Paper, ...]:
 
 
 @cache
-def directions() -> tuple[Direction, ...]:
+def directions() -> tuple[OpenQuestion, ...]:
     """The open questions of the survey."""
-    return tuple(Direction(**_fields(row)) for row in _table()["direction"])
+    return tuple(OpenQuestion(**_fields(row)) for row in _table()["direction"])
 
 
 def parts() -> tuple[str, ...]:

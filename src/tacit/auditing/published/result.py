@@ -46,7 +46,7 @@ class Refutation:
 
 
 @dataclass(frozen=True)
-class Cost:
+class PublishedCost:
     """A number that decides about a method and is not a broken promise.
 
     sentence   what the number means, with `{value}` at its place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit.account.sgd import classic_rdp_epsilon, sgd_epsilon
-from tacit.auditing.published.result import Cost, Refutation
+from tacit.auditing.published.result import PublishedCost, Refutation
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 
 
@@ -26,12 +26,12 @@ def scaled_micro_batches(epsilon: float = 3.0, delta: float = 1e-5, C: float = 1
     )
 
 
-def accounting_of_the_golden_run() -> Cost:
+def accounting_of_the_golden_run() -> PublishedCost:
     """How much the exact accountant saves against the Rényi bound that papers print, on the best-known setting."""
     rate, multiplier, steps, delta = 256 / 60_000, 1.1, 14_062, 1e-5
     printed = classic_rdp_epsilon(sampling_rate=rate, noise_multiplier=multiplier, steps=steps, delta=delta)
     exact = sgd_epsilon(sampling_rate=rate, noise_multiplier=multiplier, steps=steps, delta=delta, coarse=True)
-    return Cost(
+    return PublishedCost(
         f"a run that the Rényi bound books as epsilon {printed:.2f} (sampling rate 256/60,000, noise 1.1, 14,062 "
         "steps, delta 1e-5) costs {value} by exact accounting",
         exact,

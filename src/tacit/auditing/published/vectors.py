@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.auditing.claims.noise import opposite_latents
-from tacit.auditing.published.result import Cost, Refutation
+from tacit.auditing.published.result import PublishedCost, Refutation
 from tacit.documents.bounds import ClipL2
 from tacit.noise.response import response_matrix
 
@@ -86,10 +86,10 @@ def cape_as_coded(epsilon: float = 1.0, width: int = BERT_WIDTH) -> Refutation:
     )
 
 
-def unary_encoding(epsilon: float = 8.0, width: int = BERT_WIDTH, bits: int = 10) -> Cost:
+def unary_encoding(epsilon: float = 8.0, width: int = BERT_WIDTH, bits: int = 10) -> PublishedCost:
     """A representation as bits that share a budget: how likely a bit stays what it is."""
     keep = float(response_matrix(epsilon / (width * bits), 2)[0, 0])
-    return Cost(
+    return PublishedCost(
         f"where {width} numbers of {bits} bits share epsilon {epsilon:g}, a bit keeps its value with probability "
         "{value}, and a coin does so with probability 0.5",
         keep,
@@ -115,9 +115,9 @@ def forward_noise_with_trained_encoder(epsilon: float = 3.0, width: int = 6) -> 
     )
 
 
-def tokens_of_a_text(epsilon: float = 5.0, tokens: int = 20) -> Cost:
+def tokens_of_a_text(epsilon: float = 5.0, tokens: int = 20) -> PublishedCost:
     """A budget for each generated token, where every token is drawn from the whole text."""
-    return Cost(
+    return PublishedCost(
         f"at epsilon {epsilon:g} for a token, a text of {tokens} tokens costs {{value}}, since each token is drawn "
         "from an encoding of the whole text",
         tokens * epsilon,

@@ -10,7 +10,7 @@ from tacit.arrays import Floats
 from tacit.auditing.claims.claim import Claim, TableDistance
 from tacit.auditing.claims.exact import check_all
 from tacit.auditing.claims.laws import matrix_law
-from tacit.auditing.published.result import Cost, Refutation
+from tacit.auditing.published.result import PublishedCost, Refutation
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.vectors import VectorTable, load_vectors
 from tacit.words.custext import CusText
@@ -143,14 +143,14 @@ def nadp_across_components(epsilon: float = 1.0, delta: float = 1e-5) -> Refutat
     )
 
 
-def hyperbolic_noise(dimension: int = 50) -> Cost:
+def hyperbolic_noise(dimension: int = 50) -> PublishedCost:
     """The smallest epsilon for which noise e^(-epsilon d) exists in hyperbolic space.
 
     The area of a sphere of radius r grows as sinh(r)^(dimension - 1), so ln of the integrand has the slope
     (dimension - 1) coth(r) - epsilon, which must be negative far out.
     """
     far = 50.0
-    return Cost(
+    return PublishedCost(
         f"noise of density e^(-epsilon d) exists in {dimension} hyperbolic dimensions only above epsilon {{value}}",
         (dimension - 1) / math.tanh(far),
     )
