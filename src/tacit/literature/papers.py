@@ -6,11 +6,13 @@ import importlib
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, cast, get_args
+
+from pydantic import TypeAdapter
 
 TABLE: Final = Path(__file__).with_name("survey.toml")
 
@@ -70,13 +72,9 @@ class OpenQuestion:
 
 
 @cache
-def _table() -> dict[str, Any]:
+def _table() -> dict[str, object]:
     with TABLE.open("rb") as file:
         return tomllib.load(file)
-
-
-def _fields(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
 
 
 @cache
@@ -86,13 +84,13 @@ def papers() -> tuple[Paper, ...]:
     >>> len(papers())
     77
     """
-    return tuple(Paper(**_fields(row)) for row in _table()["paper"])
+    return TypeAdapter(tuple[Paper, ...]).validate_python(_table()["paper"])
 
 
 @cache
 def directions() -> tuple[OpenQuestion, ...]:
     """The open questions of the survey."""
-    return tuple(OpenQuestion(**_fields(row)) for row in _table()["direction"])
+    return TypeAdapter(tuple[OpenQuestion, ...]).validate_python(_table()["direction"])
 
 
 def parts() -> tuple[str, ...]:
@@ -100,10 +98,10 @@ def parts() -> tuple[str, ...]:
     return tuple(dict.fromkeys(paper.part for paper in papers()))
 
 
-def named(place: str) -> Any:
-    """The object at a place `module:name`."""
+def named(place: str) -> Callable[..., object]:
+    """The class or function at a place `module:name`."""
     module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return cast("Callable[..., object]", getattr(importlib.import_module(module), name))
 
 
 def find_papers(question: str) -> tuple[Paper, ...]:
