@@ -464,7 +464,7 @@ def test_out_of_memory_halves_the_part_and_goes_on(monkeypatch):
 # Strategies ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("strategy", ["full", "no-embeddings", "last-1", "head", "bias", "lora", "ia3"])
+@pytest.mark.parametrize("strategy", ["full", "no-embeddings", "last-1", "head", "bias", "lora", "ia3", "adapter"])
 def test_every_strategy_can_be_clipped_exactly(strategy):
     if strategy in ("lora", "ia3"):
         pytest.importorskip("peft")

@@ -209,11 +209,11 @@ Strategy = Annotated[
     StrategyName,
     Field(
         description="What is trained: bias (default for one label or number), last-2 (any number; default for tags), "
-        "lora (default otherwise), ia3, head, frozen-lstm, no-embeddings, full (default from scratch)."
+        "lora (default otherwise), ia3, adapter, head, frozen-lstm, no-embeddings, full (default from scratch)."
     ),
     Option(Group.MODEL),
 ]
-Rank = Annotated[int, Field(ge=1, description="Rank of the lora matrices."), Option(Group.MODEL)]
+Rank = Annotated[int, Field(ge=1, description="Rank of the lora matrices; width of adapters."), Option(Group.MODEL)]
 Tokenizer = Annotated[
     str | None,
     Field(description="Another tokenizer: a folder ('tacit vocabulary' makes private ones)."),

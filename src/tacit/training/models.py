@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from tacit.errors import BadInputError, BadParameterError, require
+from tacit.training.adapters import restore_adapters
 from tacit.training.start import FROM_SCRATCH, is_from_scratch
 from tacit.training.tasks import Labeling, Task
 from tacit.vectors import load_vectors
@@ -162,6 +163,7 @@ def _pretrained(folder: str, name: str, task: Task, warn: Callable[[str], None])
         trust_remote_code=False,
         **task.model_options(),
     )
+    restore_adapters(model, folder)
     if task.model_class == CAUSAL:
         _check_decoder(model, name)
     others = {key if isinstance(key, str) else key[0] for key in loading["mismatched_keys"]}

@@ -10,13 +10,14 @@ from tacit.errors import BadParameterError
 
 FROM_SCRATCH: Final = re.compile(r"bilstm(?:-(\d+)x(\d+))?")
 RANDOM_START: Final = "from scratch"
-STRATEGIES: Final = ("full", "no-embeddings", "last-2", "head", "bias", "lora", "ia3", "frozen-lstm")
+STRATEGIES: Final = ("full", "no-embeddings", "last-2", "head", "bias", "lora", "ia3", "adapter", "frozen-lstm")
 """What can be trained of a model, see `tacit.training.strategies`; also last-K for any K."""
 LAST_LAYERS: Final = re.compile(r"last-(\d+)")
 
 USUAL_RATES: Final[Mapping[str, float]] = {
     "lora": 1e-3,
     "ia3": 5e-3,
+    "adapter": 1e-3,
     "head": 5e-3,
     "bias": 5e-3,
     "frozen-lstm": 2e-3,

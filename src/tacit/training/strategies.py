@@ -6,6 +6,7 @@ last-K           the last K layers and the head (last-2)
 head             the head only, on a frozen encoder
 bias             biases, layer norms and the head (BiTFiT; Bu et al. 2022)
 lora, ia3        small matrices or vectors beside frozen weights, and the head (Hu et al. 2022; Liu et al. 2022)
+adapter          a small bottleneck behind the two parts of every layer, and the head (`adapters`; Houlsby et al. 2019)
 frozen-lstm      a new bidirectional LSTM and head on a frozen encoder (Senge et al. 2022, `Tr/No/LSTM`)
 
 The output layer of a language model is pre-trained like the rest, so lora and ia3 leave it as it is; a head that is new
@@ -54,6 +55,8 @@ def apply_strategy(model: PreTrainedModel, strategy: str, *, rank: int = 8) -> P
         return on_frozen_encoder(model)
     if strategy in ("lora", "ia3"):
         return _with_lora(model, rank) if strategy == "lora" else _with_ia3(model)
+    if strategy == "adapter":
+        return _with_adapters(model, rank)
     last = LAST_LAYERS.fullmatch(check_strategy(strategy))
     heads = _head_names(model)
     embeddings = {id(p) for p in _input_embeddings(model)}
@@ -139,6 +142,23 @@ def _with_lora(model: PreTrainedModel, rank: int) -> PreTrainedModel:
         raise BadParameterError(
             "strategy-does-not-fit", "peft cannot add 'lora' to this model: {reason}", reason=str(error).splitlines()[0]
         ) from error
+
+
+def _with_adapters(model: PreTrainedModel, width: int) -> PreTrainedModel:
+    from tacit.training.adapters import add_adapters
+
+    if not _has_new_head(model):
+        raise BadParameterError(
+            "strategy-does-not-fit",
+            "adapters are for models that classify, tag or answer, because they cannot be merged into the weights of "
+            "a language model: choose lora",
+        )
+    _train_new_head(model)
+    added = set(add_adapters(model, width))
+    for name, parameter in model.named_parameters():
+        if name in added:
+            parameter.requires_grad_(True)
+    return model
 
 
 # IA3 ------------------------------------------------------------------------------------------------------------------
