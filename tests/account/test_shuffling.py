@@ -19,6 +19,7 @@ from tacit.account.shuffling import (
 )
 from tacit.documents.staircase import staircase_shares
 from tacit.errors import BadParameterError
+from tacit.noise.response import response_matrix, response_shares
 
 Law = Sequence[float]
 
@@ -77,6 +78,24 @@ def test_no_data_set_exceeds_the_bound(outcomes: int, near: int, most_rows: int,
                 assert bound == pytest.approx(worst, rel=1e-6, abs=1e-12), "one row: there is nothing to hide among"
 
 
+@pytest.mark.parametrize(("categories", "local"), [(2, 1.0), (2, 3.0), (3, 2.0)])
+def test_randomized_response_of_up_to_eight_rows(categories: int, local: float):
+    """k-ary response: the exact law of the histogram, for every replaced answer and all answers of the others."""
+    every: list[Law] = [row.tolist() for row in response_matrix(local, categories)]
+    truth, other = response_shares(local, categories)
+    law = TwoWeights(1, categories, truth, other)
+    for rows in (2, 5, 8):
+        for epsilon in (0.1 * local, 0.5 * local, 0.9 * local):
+            worst = max(
+                divergence([first_law, *others], [another, *others], epsilon)
+                for first_law, another in itertools.permutations(every, 2)
+                for others in itertools.combinations_with_replacement(every, rows - 1)
+            )
+            assert worst <= blanket_delta(law, rows, epsilon)
+            assert worst <= clones_delta(local, rows, epsilon) + 1e-12
+            assert worst < divergence([every[0]], [every[1]], epsilon), "shuffling hides something"
+
+
 def test_the_bound_is_the_divergence_where_all_others_are_uniform_or_known():
     """The blanket by brute force: every other record is uniform with probability K b, else nothing."""
     law, rows, epsilon = two_weights(2.0, 4, 1), 5, 0.7
@@ -132,15 +151,21 @@ def test_epsilon_and_delta_are_inverse_on_the_safe_side(rows: int):
     assert blanket_epsilon(law, rows, delta) <= clones_epsilon(4.0, rows, delta) * 1.01, "the exact law is better known"
 
 
-def test_known_numbers():
+@pytest.mark.parametrize(
+    ("rows", "local", "printed"), [(100_000, 3.0, 0.368), (100_000, 5.0, 0.84), (10_000, 3.0, 0.82)]
+)
+def test_known_numbers(rows: int, local: float, printed: float):
     """Feldman, McMillan & Talwar's closed form is above their numerical bound."""
-    rows, local = 100_000, 3.0
     delta = rows**-1.5
     growth = math.exp(local)
     closed = math.log1p(
         (growth - 1) / (growth + 1) * (8 * math.sqrt(growth * math.log(4 / delta) / rows) + 8 * growth / rows)
     )
+    assert closed == pytest.approx(printed, abs=0.005)
     assert clones_epsilon(local, rows, delta) < closed
+
+
+def test_known_numbers_of_the_codebook():
     assert blanket_epsilon(two_weights(5.0, 8192, 181), 13_784, 6e-7) == pytest.approx(0.543, abs=0.01)
 
 

@@ -36,7 +36,7 @@ _BEHIND: Final = re.compile(
 
 
 class Bottleneck(nn.Module):
-    """What is added to numbers on their way: up(gelu(down(h))), nothing at the start."""
+    """The numbers that are added to others on their way: up(gelu(down(h))), zero at the start."""
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
