@@ -28,6 +28,7 @@ AREAS: Final = (
     ("Noise", ("noise",)),
     ("Word vectors and word-level mechanisms", ("vectors", "words")),
     ("Document-level mechanisms and their models", ("documents",)),
+    ("Vectors in place of texts", ("embeddings",)),
     ("Sketches, pools and matching", ("matching", "encoders")),
     ("Training", ("training",)),
     ("Audits", ("auditing", "checks")),

@@ -24,6 +24,7 @@ __all__ = [
     "__version__",
     "build",
     "decode",
+    "embed",
     "federate",
     "guide",
     "load_vectors",
@@ -39,6 +40,7 @@ __all__ = [
 
 _LAZY = {
     "audit": "tacit.jobs.audit",
+    "embed": "tacit.jobs.embed",
     "evaluate": "tacit.jobs.evaluate",
     "evaluate_corpus": "tacit.jobs.evaluate_corpus",
     "Guarantee": "tacit.guarantee",

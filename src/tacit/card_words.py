@@ -117,6 +117,10 @@ BY_NAME: Mapping[str, tuple[str, str]] = {
     "noise scale": ("scale of the noise", "{}"),
     "k": ("cells of the codebook (k)", "{}"),
     "s": ("cells near a text (s)", "{}"),
+    "candidates": ("public sentences to choose among", "{}"),
+    "directions": ("public directions in which the depth is measured", "{}"),
+    "dimensions": ("directions of public text that are kept", "{}"),
+    "form": ("form of the noise", "{}"),
     "symbols": ("sentences released for a text (symbols)", "{}"),
     "near": ("drawn from a cell near the text", "{}"),
     "labels": ("public labels", "{}"),
@@ -154,8 +158,10 @@ def unit_name(unit: Unit) -> str:
     return UNIT_NAMES.get(unit, unit.value)
 
 
-def notion_text(notion: Notion) -> str:
+def notion_text(notion: Notion, unit: Unit = Unit.TOKEN) -> str:
     """The name of a notion and, where the name does not say it, what it means."""
+    if notion is Notion.METRIC and unit is Unit.DOCUMENT:
+        return f"{notion.label}: the closer two {unit_name(unit)}s are, the better each hides the other"
     return f"{notion.label}: {NOTIONS[notion]}" if notion in NOTIONS else notion.label
 
 

@@ -16,12 +16,13 @@ from functools import cache
 from typing import Any, TypedDict
 
 from tacit import plugins
+from tacit.embeddings.base import VectorMechanism
 from tacit.errors import BadParameterError, did_you_mean
 from tacit.mechanism import Mechanism
 from tacit.needs import Ability
 from tacit.parameters import parameters_of
 
-ROOMS = ("tacit.words", "tacit.documents")
+ROOMS = ("tacit.words", "tacit.documents", "tacit.embeddings")
 DEFAULT_OF_LEVEL = {"word": "santext", "document": "codebook"}
 DEFAULT_MECHANISM = DEFAULT_OF_LEVEL["word"]
 MOST_QUOTED = 40
@@ -35,42 +36,53 @@ def _import_rooms() -> None:
             importlib.import_module(f"{room}.{module.name}")
 
 
-def _registered() -> dict[str, type[Mechanism]]:
-    """Everything that is registered now; a plug-in may be imported at any time."""
+def _registered(vectors: bool = False) -> dict[str, type[Mechanism]]:
+    """Everything that is registered now, of mechanisms that release texts or of those that release vectors; a plug-in
+    may be imported at any time."""
     _import_rooms()
     plugins.load_group(plugins.MECHANISMS)
-    return Mechanism.registry
+    return VectorMechanism.registry if vectors else Mechanism.registry
 
 
-def mechanism_names(level: str | None = None) -> list[str]:
-    """The names of all mechanisms, or of those of one level ("word", "document").
+def mechanism_names(level: str | None = None, *, vectors: bool = False) -> list[str]:
+    """The names of all mechanisms that release texts (or vectors), or of those of one level ("word", "document").
 
     >>> "santext" in mechanism_names("word")
     True
     """
-    return sorted(name for name, cls in _registered().items() if level in (None, cls.level))
+    return sorted(name for name, cls in _registered(vectors).items() if level in (None, cls.level))
 
 
-def mechanism_classes() -> list[type[Mechanism]]:
-    """The classes of all mechanisms, in the order of their names."""
-    registered = _registered()
+def mechanism_classes(*, vectors: bool = False) -> list[type[Mechanism]]:
+    """The classes of all mechanisms that release texts (or vectors), in the order of their names."""
+    registered = _registered(vectors)
     return [registered[name] for name in sorted(registered)]
 
 
 def class_names() -> dict[str, type[Mechanism]]:
     """Python names of the mechanisms of Tacit itself (`tacit.SanText`)."""
-    return {cls.__name__: cls for cls in mechanism_classes() if cls.__module__.startswith(ROOMS)}
+    everything = [*mechanism_classes(), *mechanism_classes(vectors=True)]
+    return {cls.__name__: cls for cls in everything if cls.__module__.startswith(ROOMS)}
 
 
-def find(name: str) -> type[Mechanism]:
-    """A mechanism by the name its users call it.
+def find(name: str, *, vectors: bool = False) -> type[Mechanism]:
+    """A mechanism that releases texts (or vectors) by the name its users call it.
 
     >>> find("santext").title
     'SanText'
     """
-    registered = _registered()
+    registered = _registered(vectors)
     if name in registered:
         return registered[name]
+    if name in _registered(not vectors):
+        raise BadParameterError(
+            "releases-something-else",
+            "{mechanism} releases {wrong}, not {right}: it is a mechanism of 'tacit {command}'",
+            mechanism=name,
+            wrong="texts" if vectors else "vectors",
+            right="vectors" if vectors else "texts",
+            command="rewrite" if vectors else "embed",
+        )
     known = sorted(registered)
     raise BadParameterError(
         "unknown-mechanism",
@@ -81,10 +93,12 @@ def find(name: str) -> type[Mechanism]:
     )
 
 
-def needs_of_mechanism(name: str, options: Mapping[str, object] | None = None) -> list[Ability]:
+def needs_of_mechanism(
+    name: str, options: Mapping[str, object] | None = None, *, vectors: bool = False
+) -> list[Ability]:
     """The abilities that must be installed for a mechanism with these options (as a command line gives them); none for
     a name that is not known, which is refused when the mechanism is built."""
-    cls = _registered().get(name)
+    cls = _registered(vectors).get(name)
     return (
         []
         if cls is None
@@ -97,9 +111,9 @@ def shortened(value: str) -> str:
     return value if len(value) <= MOST_QUOTED else f"{value[:MOST_QUOTED]}…"
 
 
-def build(name: str, options: Mapping[str, object]) -> Mechanism:
+def build(name: str, options: Mapping[str, object], *, vectors: bool = False) -> Mechanism:
     """A mechanism from its name and parameters, which may be strings as a command line gives them."""
-    cls = find(name)
+    cls = find(name, vectors=vectors)
     hints = typing.get_type_hints(cls)
     known = {item.name: item for item in fields(cls) if item.init}
     values: dict[str, Any] = {}

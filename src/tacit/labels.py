@@ -32,6 +32,7 @@ from tacit.noise.source import Source, new_source
 from tacit.rounding import rounded_up
 
 LENGTHS = "how many words each text has, and which texts are empty"
+SENTENCES = "how many sentences each text has"
 GIVEN = "the list of labels was given from public knowledge, not read off the private rows"
 
 
@@ -147,7 +148,7 @@ class LabelRule:
         if self.joint:
             return text
         whole = text if width == 1 else text.for_group(width)
-        if text.unit is Unit.TOKEN:
+        if text.unit.is_part_of_text:
             whole = text.for_document(max(1, longest_row))
         own = self.guarantee()
         metric = whole.metric is not None
@@ -160,8 +161,8 @@ class LabelRule:
             parameters={**text.parameters, **self.budgets(text)},
             history=(*whole.history, "text and label of a record added up"),
         )
-        if text.unit is Unit.TOKEN:
-            composed = composed.also_not_covered(LENGTHS)
+        if text.unit.is_part_of_text:
+            composed = composed.also_not_covered(LENGTHS if text.unit is Unit.TOKEN else SENTENCES)
         return composed.also_assuming(*own.assumptions)
 
     def budgets(self, text: Guarantee) -> dict[str, str]:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, cast
 
 from tacit.card import Card, ReleaseFacts
 from tacit.card_words import promise_text
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from tacit.account.shuffling import TwoWeights
+    from tacit.arrays import Floats32
 
 Column = TypeVar("Column")
 """One text, or texts in a container of any library."""
+
+Releases = Literal["text", "vector", "vectors"]
 
 TEST_SEED_REASON = "it was drawn with a test seed, and whoever knows the seed can undo the noise"
 
@@ -39,11 +42,26 @@ TEST_SEED_REASON = "it was drawn with a test seed, and whoever knows the seed ca
 @dataclass(frozen=True)
 class Rewritten:
     """Rewritten texts, how many units (tokens at the word level) each of them released, and the released labels where
-    they are drawn together with the texts."""
+    they are drawn together with the texts. A mechanism that releases vectors has those in place of the texts: for each
+    text one (dimension,), or one for each of its tokens (tokens, dimension)."""
 
     texts: list[str]
     units: list[int]
     labels: list[str] | None = None
+    vectors: list[Floats32] | None = None
+
+    @property
+    def values(self) -> Sequence[object]:
+        """The values of the output, one for each text."""
+        return self.texts if self.vectors is None else [plain_numbers(vector) for vector in self.vectors]
+
+
+def plain_numbers(vector: Floats32) -> list[object]:
+    """A vector or several as lists of numbers, each the shortest decimal that is the same number in single
+    precision."""
+    if vector.ndim > 1:
+        return [plain_numbers(row) for row in vector]
+    return [float(number) for number in vector.astype(str)]
 
 
 @dataclass(frozen=True)
@@ -109,13 +127,16 @@ class Mechanism(ABC):
     block_characters: ClassVar[int] = 250_000
     joint_labels: ClassVar[bool] = False
     """Whether it can release a text and its label by one choice (`rewrite_labeled`)."""
+    releases: ClassVar[Releases] = "text"
+    """What a text becomes: another text, one vector, or a vector for each of its tokens."""
     registry: ClassVar[dict[str, type[Mechanism]]] = {}
+    """All mechanisms by name; those that release vectors have a registry of their own."""
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "name" in cls.__dict__:
-            _refuse_taken(cls, Mechanism.registry.get(cls.name))
-            Mechanism.registry[cls.name] = cls
+            _refuse_taken(cls, cls.registry.get(cls.name))
+            cls.registry[cls.name] = cls
 
     def __post_init__(self) -> None:
         self.check_parameters()

@@ -18,7 +18,7 @@ from tacit.card.text import as_markdown, as_text
 from tacit.card.versions import CARD_VERSION, READABLE_VERSIONS
 from tacit.card_words import promise_text
 from tacit.errors import BadInputError
-from tacit.guarantee import Guarantee, Unit
+from tacit.guarantee import Guarantee
 from tacit.notebook import framed
 from tacit.version import __version__
 
@@ -155,7 +155,7 @@ def for_file(promised: Guarantee, kept: Sequence[str], *, shuffled: bool = False
     """The guarantee of the mechanism, with what a file shows beside the rewritten texts."""
     copied = [f"the column '{name}', which is copied as it is" for name in kept]
     rows = "how many rows there are" if shuffled else "how many rows there are, and their order"
-    if promised.unit is Unit.TOKEN:
+    if promised.unit.is_part_of_text:
         rows = "how many rows there are, their order, and which texts are empty"
     return promised.also_not_covered(rows, *copied)
 

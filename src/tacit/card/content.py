@@ -9,7 +9,7 @@ from tacit.card.facts import ReleaseFacts
 from tacit.card.sentence import plain_sentence
 from tacit.card.strength import Verdict, bound_heading, bound_text, strength, totals
 from tacit.card_words import MODELS, UNITS, domain_text, notion_text, setting_line, unit_name
-from tacit.guarantee import Guarantee, Provenance, Unit
+from tacit.guarantee import Guarantee, Provenance
 from tacit.rounding import rounded_up
 
 SECOND = "A second promise, for the shuffled rows"
@@ -72,7 +72,7 @@ def _second_rows(g: Guarantee) -> Iterator[tuple[str, str]]:
 def guarantee_rows(g: Guarantee) -> Iterator[tuple[str, str]]:
     """The parts of a guarantee, one labeled line each."""
     yield "mechanism", g.mechanism
-    yield "kind of promise", notion_text(g.notion)
+    yield "kind of promise", notion_text(g.notion, g.unit)
     if g.is_private:
         unit = unit_name(g.unit)
         yield "epsilon", f"{rounded_up(g.epsilon)} per {unit}" + (" and unit of distance" if g.metric else "")
@@ -104,8 +104,9 @@ def _release_rows(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[st
     yield "output", facts.output
     yield "rows", f"{facts.rows:,}"
     yield "texts", f"{facts.documents:,}"
-    if g.unit is Unit.TOKEN or facts.units != facts.documents:  # else the texts are what is counted
-        yield "words released", f"{facts.units:,} (longest text {facts.longest_document:,})"
+    if g.unit.is_part_of_text or facts.units != facts.documents:  # else the texts are what is counted
+        part = unit_name(g.unit) if g.unit.is_part_of_text else "word"
+        yield f"{part}s released", f"{facts.units:,} (longest text {facts.longest_document:,})"
     for label, columns in (
         ("columns rewritten", facts.columns),
         ("columns randomized", facts.randomized_columns),

@@ -70,11 +70,12 @@ def row_totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, 
         with contextlib.suppress(NoGuaranteeError):
             whole = g.for_group(len(facts.columns))
             yield from _exponents(f"one row here, {len(facts.columns):,} texts", whole, "distances")
-    if g.unit is not Unit.TOKEN:
+    if not g.unit.is_part_of_text:
         return
-    lengths: dict[int, str] = {20: "a text of 20 words", 200: "a text of 200 words"}
+    parts = f"{unit_name(g.unit)}s"
+    lengths: dict[int, str] = {number: f"a text of {number} {parts}" for number in (20, 200)}
     if facts is not None and facts.longest_row > 0:
-        lengths = {facts.longest_row: f"the longest row here, {facts.longest_row:,} words"}
+        lengths = {facts.longest_row: f"the longest row here, {facts.longest_row:,} {parts}"}
     inside_spans = g.adjacency is Adjacency.SAME_SPANS
     if inside_spans:
         lengths = {n: f"all {n:,} words inside spans here" for n in lengths if facts is not None and facts.longest_row}

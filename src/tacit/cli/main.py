@@ -23,6 +23,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "guide": ("tacit.cli.guide", "Start with this: a few questions, and the command that fits."),
     "run": ("tacit.cli.run", "Run a job again, from a file of its options."),
     "rewrite": ("tacit.cli.rewrite", "Rewrite the texts of a file under differential privacy."),
+    "embed": ("tacit.cli.embed", "Release vectors of texts under differential privacy."),
     "codebook": ("tacit.cli.codebook", "Build a private codebook from public text, or look into one."),
     "pretrain": ("tacit.cli.pretrain", "Train rewriting models on public text."),
     "vocabulary": ("tacit.cli.vocabulary", "Learn words and a tokenizer from private text."),

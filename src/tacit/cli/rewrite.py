@@ -78,7 +78,7 @@ def rewrite(config: RewriteConfig, shown: Shown) -> None:
     with RewriteBar(shown=not shown.quiet) as bar:
         result = run(
             config, bar.update, mechanism=mechanism, on_block=seen, on_promise=warn_of, on_ledger=terminal.tell_if_new,
-            command=shown_command(config),
+            command=shown_command("rewrite", shown_options(config)),
         )  # fmt: skip
     notices.finish()
     if shown.diff:
@@ -139,10 +139,10 @@ def show_summary(result: RewriteResult, seconds: float) -> None:
         console.print(line, markup=False)
 
 
-def shown_command(config: RewriteConfig) -> str:
+def shown_command(command: str, options: list[tuple[str, str]]) -> str:
     """The command for the card."""
-    words = ["tacit rewrite"]
-    for option, value in shown_options(config):
+    words = [f"tacit {command}"]
+    for option, value in options:
         name, equals, text = value.partition("=") if option == "options" else ("", "", value)
         flag = option in FLAGS
         words.append(

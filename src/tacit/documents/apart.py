@@ -11,11 +11,13 @@ from two texts to more than are ever computed together; an encoder that uses up 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tacit.arrays import Floats, Floats32
 from tacit.documents.encoder import BATCH_ERROR, Encoder
+from tacit.encoders import is_batch_independent
 from tacit.errors import BadInputError
 
 _SENTENCE = (
@@ -47,6 +49,19 @@ def _batches() -> Iterator[list[str]]:
         yield [first, second]
         yield [first, first, second]
     yield [PROBES[3]] * MANY
+
+
+def rounded_alone(encoder: Encoder, vectors: Floats32, texts: Sequence[str], grid: float) -> Floats:
+    """The vectors in whole multiples of 1/grid, as functions of each text alone: a text with a coordinate so near to
+    the middle between two multiples that the batch could decide about it is encoded again in a batch of its own."""
+    scaled = vectors.astype(np.float64) * grid
+    integers = np.rint(scaled)
+    if is_batch_independent(encoder):
+        return integers
+    doubtful = (np.abs(np.abs(scaled - integers) - 0.5) <= grid * BATCH_ERROR).any(axis=1)
+    for row in np.flatnonzero(doubtful).tolist():
+        integers[row] = np.rint(encoder.encode_alone(texts[row]).astype(np.float64) * grid)
+    return integers
 
 
 def check_batches(encoder: Encoder) -> None:

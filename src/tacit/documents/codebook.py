@@ -53,7 +53,7 @@ import numpy as np
 from tacit.account.shuffling import TwoWeights
 from tacit.arrays import Floats, Floats32, Integers
 from tacit.checks import Check, TextLaw
-from tacit.documents.apart import check_batches
+from tacit.documents.apart import check_batches, rounded_alone
 from tacit.documents.base import DocumentMechanism
 from tacit.documents.codebook_build import remainder
 from tacit.documents.codebook_joint import draw_pairs, label_and_text, named_records, of_record, pair_law
@@ -69,7 +69,7 @@ from tacit.documents.codebook_public import (
 )
 from tacit.documents.encoder import BATCH_ERROR
 from tacit.documents.staircase import draw_cells, nearest_cells, staircase_shares
-from tacit.encoders import ENCODERS, Encoder, encoder_needs, encoder_provenance, is_batch_independent, load_encoder
+from tacit.encoders import ENCODERS, Encoder, encoder_needs, encoder_provenance, load_encoder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Notion, Provenance
 from tacit.labels import check_labels
@@ -299,14 +299,7 @@ class Codebook(DocumentMechanism):
 
     def _rounded(self, vectors: Floats32, texts: Sequence[str]) -> Floats32:
         """[f(x)] in units of 1/grid, as a function of each text alone."""
-        scaled = vectors.astype(np.float64) * self.grid
-        integers = np.rint(scaled)
-        if is_batch_independent(self.sentence_encoder):
-            return integers.astype(np.float32)
-        doubtful = (np.abs(np.abs(scaled - integers) - 0.5) <= self.grid * BATCH_ERROR).any(axis=1)
-        for row in np.flatnonzero(doubtful).tolist():
-            integers[row] = np.rint(self.sentence_encoder.encode_alone(texts[row]).astype(np.float64) * self.grid)
-        return integers.astype(np.float32)
+        return rounded_alone(self.sentence_encoder, vectors, texts, self.grid).astype(np.float32)
 
     def cell_products(self, vectors: Floats32) -> Floats32:
         """(texts, k): the products of public texts, given by their vectors, with the cells: the largest s are near."""

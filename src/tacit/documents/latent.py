@@ -111,6 +111,11 @@ class LatentMechanism(DocumentMechanism):
         return Laplace() if self.noise_kind == "laplace" else AnalyticGaussian(self.delta)
 
     @property
+    def latent_shape(self) -> tuple[int, int]:
+        """Positions and width of a latent."""
+        return self.autoencoder.positions, self.autoencoder.width
+
+    @property
     def released_numbers(self) -> int:
         """n: how many numbers of one document get noise."""
         return self.bound.count(self.autoencoder.positions, self.autoencoder.width)

@@ -141,14 +141,14 @@ def weight(value: object) -> int:
     return 8 if value is None or isinstance(value, int | float) else len(str(value))
 
 
-def output_rows(block: Block, texts: Sequence[str], selection: ColumnSelection) -> list[list[object]]:
-    """The rows to write: rewritten texts and copied values, in the order of the input's columns."""
+def output_rows(block: Block, released: Sequence[object], selection: ColumnSelection) -> list[list[object]]:
+    """The rows to write: what was released for each text and copied values, in the order of the input's columns."""
     width = len(selection.texts)
     source = {name: position for position, name in enumerate((*selection.texts, *selection.kept))}
     order = [source[name] for name in selection.written]
     rows = []
     for number, kept in enumerate(block.kept):
-        values = [*texts[number * width : (number + 1) * width], *kept]
+        values = [*released[number * width : (number + 1) * width], *kept]
         rows.append([values[position] for position in order])
     return rows
 
@@ -230,13 +230,14 @@ def rewrite_block(
             mechanism=mechanism.name,
             place=place_of(error),
         ) from None
-    counts = {len(result.texts), len(result.units), len(texts) if labels is None else len(result.labels or ())}
+    outputs = len(result.texts if result.vectors is None else result.vectors)
+    counts = {outputs, len(result.units), len(texts) if labels is None else len(result.labels or ())}
     if counts != {len(texts)}:
         raise TacitError(
             "wrong-number-of-outputs",
             "{mechanism} returned {outputs} texts for {texts}. Please report this",
             mechanism=mechanism.name,
-            outputs=len(result.texts),
+            outputs=outputs,
             texts=len(texts),
         )
     return result

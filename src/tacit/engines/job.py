@@ -134,12 +134,12 @@ class RewriteJob:
         At the word level a record is as long as its longest row, which `facts` tell; before, the label is only named.
         """
         promised = self.unit_promise
-        words = promised.unit is Unit.TOKEN
-        if self.users is not None and (self.labels is None or words):
+        parts = promised.unit.is_part_of_text
+        if self.users is not None and (self.labels is None or parts):
             return self.users.promise(promised, self.width)  # at the word level it says why there is none
         if self.labels is None:
             return promised
-        if facts is None and words and not self.labels.joint:
+        if facts is None and parts and not self.labels.joint:
             return replace(promised, parameters={**promised.parameters, **self.labels.budgets(promised)})
         record = self.labels.of_record(promised, longest_row=facts.longest_row if facts else 1, width=self.width)
         return record if self.users is None else self.users.promise(record)
@@ -247,7 +247,8 @@ def check_output(job: RewriteJob) -> None:
                 "only a run that writes a file can be resumed: name the file with {option.output}",
             )
         return
-    check_output_name(job.file_output)
+    if not is_matrix(job):
+        check_output_name(job.file_output)
     output = Path(job.file_output)
     if output.is_dir():
         raise OutputError("is-a-folder", "'{path}' is a folder: give the name of a file in it", path=output)
@@ -315,6 +316,11 @@ def check_output_name(output: str) -> None:
         )
 
 
+def is_matrix(job: RewriteJob) -> bool:
+    """Whether the output is one matrix of vectors, a file of numpy."""
+    return job.mechanism.releases == "vector" and str(job.file_output).lower().endswith(".npy")
+
+
 def is_unfinished(output: Path) -> bool:
     """Whether a stopped run left something to go on with."""
     if os.path.lexists(partial_path(output)):
@@ -337,6 +343,8 @@ def _may_overwrite(output: Path) -> bool:
 
 def choose_output_format(job: RewriteJob, input_format: FileFormat) -> FileFormat:
     """The suffix of the output decides; without one (or on standard output) the format of the input."""
+    if is_matrix(job):
+        return FileFormat("npy")
     if job.output is None:
         return FileFormat("jsonl")  # in memory, where values keep their types
     if job.output == STANDARD_STREAM:

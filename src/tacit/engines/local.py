@@ -146,10 +146,12 @@ def _output(
 ) -> JobOutput:
     if job.output is None:
         return MemoryOutput(selection.written)
-    strings = selection.texts
+    depth = {"text": 0, "vector": 1, "vectors": 2}[job.mechanism.releases]
+    strings = () if depth else selection.texts
     if job.labels is not None and are_strings(values):
         strings = (*strings, job.labels.column)
-    encoder = encoder_for(output_format, selection.written, table, strings)
+    nested = dict.fromkeys(selection.texts, depth) if depth else {}
+    encoder = encoder_for(output_format, selection.written, table, strings, nested)
     return StandardOutput(encoder) if job.output == STANDARD_STREAM else FileOutput(Path(job.output), encoder)
 
 
@@ -200,7 +202,7 @@ def _run(
         for block, result in results:
             check_delta(delta, output.totals.rows + block.rows)
             shown = with_labels(block, selection, job.labels, result, key, values)
-            rows = output_rows(shown, result.texts, selection)
+            rows = output_rows(shown, result.values, selection)
             output.append(rows, summarize(block, result, len(selection.texts)))
             if charges:
                 charges.commit(block)

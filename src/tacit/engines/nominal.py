@@ -13,7 +13,6 @@ from tacit.card import Card, ReleaseFacts
 from tacit.engines.blocks import rows_to_rewrite
 from tacit.engines.job import RewriteJob, choose_for, input_format
 from tacit.errors import BadInputError, NominalError
-from tacit.guarantee import Unit
 from tacit.text.files import ColumnSelection, FileFormat, open_table, text_value
 
 COUNTED_TOGETHER = 1_000
@@ -50,7 +49,7 @@ def refuse_nominal_job(job: RewriteJob, selection: ColumnSelection, source_forma
     """Refuse the job where its card would be nominal; no noise is drawn. At the word level the input is counted."""
     facts = replace(NOTHING_READ, columns=selection.texts)
     unit = job.unit_promise
-    if not unit.is_private or unit.unit is not Unit.TOKEN:
+    if not unit.is_private or not unit.unit.is_part_of_text:
         refuse_nominal(Card(job.promise(facts), facts))
         return
     if job.from_stream:
@@ -74,7 +73,7 @@ def refuse_nominal_job(job: RewriteJob, selection: ColumnSelection, source_forma
 def refuse_nominal_dataset(job: RewriteJob, selection: ColumnSelection) -> None:
     """The same for a data set on a cluster, where no text comes to this process."""
     unit = job.unit_promise
-    if unit.is_private and unit.unit is Unit.TOKEN:
+    if unit.is_private and unit.unit.is_part_of_text:
         raise BadInputError(
             "nominal-unknown-beforehand",
             "whether a word-level release is nominal depends on its longest row, which is not known before a "

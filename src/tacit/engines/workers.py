@@ -155,7 +155,8 @@ def _work(connection: Connection, assignment: Assignment) -> None:
             task = inbox.get()
             assert isinstance(task, BlockTask)
             result = rewrite_block(mechanism, assignment.key, task.index, task.content, task.texts, task.labels)
-            connection.send(Rewritten(list(result.texts), [int(unit) for unit in result.units], result.labels))
+            units = [int(unit) for unit in result.units]
+            connection.send(Rewritten(list(result.texts), units, result.labels, result.vectors))
     except MemoryError:
         connection.send(
             TacitError(

@@ -30,6 +30,8 @@ class Adjacency(Enum):
         "any two texts with the same kept punctuation marks in the same places, whose other words lie in the same "
         "public output sets, position by position"
     )
+    ONE_SENTENCE = "any two documents with the same number of sentences that differ in one of them"
+    EQUAL_SENTENCES = "any two documents with the same number of sentences"
     ADD_REMOVE = "data sets that differ by adding or removing one unit"
     REPLACE_ONE = "data sets that differ by replacing one unit"
     SAME_REDACTED = "data sets that differ by replacing one unit with another that has the same redacted text"
@@ -66,6 +68,7 @@ TEXT_ADJACENCY = {
     Adjacency.SAME_PUNCTUATION: Adjacency.EQUAL_LENGTH_SAME_PUNCTUATION,
     Adjacency.SAME_SET_AND_PUNCTUATION: Adjacency.EQUAL_LENGTH_SAME_SETS_AND_PUNCTUATION,
     Adjacency.SAME_MARKS_AND_PUNCTUATION: Adjacency.EQUAL_LENGTH_SAME_PUNCTUATION,
+    Adjacency.ONE_SENTENCE: Adjacency.EQUAL_SENTENCES,
 }
 _SAME_PUNCTUATION = {
     Adjacency.ANY_TWO: Adjacency.SAME_PUNCTUATION,

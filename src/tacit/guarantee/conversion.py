@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def for_document(g: Guarantee, tokens: int) -> Guarantee:
     """The promise for a whole text of `tokens` tokens (see `Guarantee.for_document`)."""
     tokens = _count(tokens, "tokens")
-    if g.unit is not Unit.TOKEN:
+    if not g.unit.is_part_of_text:
         raise NoGuaranteeError(
             "no-conversion-to-documents",
-            "only a guarantee per token adds up over a text; this one is per {unit}",
+            "only a guarantee per token or sentence adds up over a text; this one is per {unit}",
             unit=g.unit.value,
         )
     if g.model is not Model.LOCAL:
@@ -40,7 +40,7 @@ def for_document(g: Guarantee, tokens: int) -> Guarantee:
         _repeated(g, tokens),
         unit=Unit.DOCUMENT,
         adjacency=TEXT_ADJACENCY[g.adjacency],
-        history=(*g.history, f"summed over a text of {tokens:,} tokens"),
+        history=(*g.history, f"summed over a text of {tokens:,} {g.unit.value}s"),
     )
 
 

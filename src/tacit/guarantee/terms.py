@@ -36,6 +36,11 @@ class Unit(Enum):
     NODE = "node"
     SUBGRAPH = "subgraph"
 
+    @property
+    def is_part_of_text(self) -> bool:
+        """Whether a text has several of them, whose promises add up over the text."""
+        return self in (Unit.TOKEN, Unit.SENTENCE)
+
 
 class MetricKind(Enum):
     """Which distance a metric guarantee is stated in."""

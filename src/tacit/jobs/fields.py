@@ -25,6 +25,11 @@ Data = Annotated[
     Field(description="The private records: csv, tsv, jsonl, parquet (also .gz)."),
     Option(Group.DATA, positional=True, metavar="DATA", private=True),
 ]
+Input = Annotated[
+    Source,
+    Field(description="The file to read, or - for standard input."),
+    Option(Group.DATA, positional=True, metavar="INPUT", private=True),
+]
 Original = Annotated[
     Source,
     Field(description="The private file (txt, csv, tsv, jsonl …)."),
@@ -154,6 +159,11 @@ RefuseNominal = Annotated[
     T,
     Field(description="Refuse releases whose formal bound no longer protects."),
     Option(Group.PRIVACY),
+]
+Randomize = Annotated[
+    str | None,
+    Field(description="A column of labels to release with noise; needs the list of labels and a label epsilon."),
+    Option(Group.PRIVACY, metavar="COLUMN"),
 ]
 UserMode = Annotated[
     Literal["divide", "concatenate"],

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tacit.errors import BadInputError
-from tacit.matching.pool import SentencePool, split_sentences, words_key
+from tacit.matching.pool import SentencePool, words_key
 from tacit.text.files import STANDARD_STREAM, open_table
 from tacit.text.files.memory import is_in_memory
+from tacit.text.sentences import split_sentences
 
 FEWEST_WORDS: Final = 5
 """Words of a sentence from which on two people hardly write the same by chance."""

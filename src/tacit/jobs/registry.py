@@ -33,6 +33,7 @@ def _of_tasks(job: str) -> dict[str, JobPlace]:
 JOBS: Final[dict[str, JobPlace]] = {
     "guide": JobPlace("tacit.jobs.guide.advice", "GuideConfig"),
     "rewrite": JobPlace("tacit.jobs.rewrite", "RewriteConfig"),
+    "embed": JobPlace("tacit.jobs.embed", "EmbedConfig"),
     "synthesize": JobPlace("tacit.jobs.synthesize", "MatchingConfig"),
     "decode": JobPlace("tacit.jobs.decode", "DecodeConfig"),
     "synthesize training": JobPlace("tacit.jobs.synthesize_training", "TrainedSynthesisConfig"),

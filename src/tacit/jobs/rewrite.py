@@ -14,7 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tacit.account.ledger import Ledger
+from tacit.arrays import Floats32
 from tacit.card import SECOND, Card, ReleaseFacts, for_file, plain_sentence, row_sentences
 from tacit.engines.job import (
     RewriteJob,
@@ -23,11 +26,13 @@ from tacit.engines.job import (
     choose_for,
     choose_output_format,
     input_format,
+    is_matrix,
 )
 from tacit.engines.local import OnBlock, OnLedger, OnProgress, OnPromise, rewrite_file
 from tacit.engines.release import PublishedRelease
 from tacit.errors import TacitWarning
 from tacit.guarantee import Guarantee
+from tacit.jobs.row_release import RowReleaseConfig
 from tacit.jobs.rewrite_config import RewriteConfig, python_call
 from tacit.mechanism import Mechanism
 from tacit.text.files import ColumnSelection, FileFormat, open_table
@@ -45,11 +50,12 @@ class RewriteResult:
     card_files  where the card lies
     data        the released rows in the container that the input came in; None where they went into a file
     texts       the released texts, row by row; None where they went into a file
+    vectors     the released vectors in their place, of a job that releases vectors
     left_out    rows beyond the maximum of their user, for the owner's eyes
     spent       what one document of the data set has now spent by the ledger
     """
 
-    config: RewriteConfig
+    config: RowReleaseConfig
     card: Card
     facts: ReleaseFacts
     selection: ColumnSelection | None = None
@@ -58,6 +64,7 @@ class RewriteResult:
     format: FileFormat | None = None
     data: object = None
     texts: list[str] | None = None
+    vectors: list[Floats32] | None = None
     left_out: int = 0
     spent: str | None = None
 
@@ -117,15 +124,16 @@ def rewrite(
         input=list(input) if isinstance(input, Iterator) else input,
         mechanism=mechanism,
         epsilon=epsilon,
-        columns=_several(columns),
-        keep=_several(keep),
+        columns=several(columns),
+        keep=several(keep),
         output=None if output is None else str(output),
         **options,
     )
     return run(config, progress)
 
 
-def _several(names: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
+def several(names: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
+    """One name or several as a tuple."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
@@ -146,8 +154,8 @@ def run(
     """
     job = replace(rewrite_job(config, mechanism), command=command or python_call(config))
     if config.dry_run:
-        return _planned(config, job)
-    ledger_seen = on_ledger or _warn_of_new_ledger
+        return planned(config, job)
+    ledger_seen = on_ledger or warn_of_new_ledger
     if config.on_cluster:
         from tacit.engines.cluster.rewrite import rewrite_dataset
 
@@ -158,10 +166,10 @@ def run(
         published = rewrite_file(
             job, progress=progress, on_block=on_block, on_promise=on_promise, on_ledger=ledger_seen
         )
-    return _result(config, job, published)
+    return release_result(config, job, published)
 
 
-def rewrite_job(config: RewriteConfig, mechanism: Mechanism | None = None) -> RewriteJob:
+def rewrite_job(config: RowReleaseConfig, mechanism: Mechanism | None = None) -> RewriteJob:
     """The work of the engines; `mechanism` is given where it is built already."""
     return RewriteJob(
         mechanism=mechanism or config.build_mechanism(),
@@ -177,7 +185,7 @@ def rewrite_job(config: RewriteConfig, mechanism: Mechanism | None = None) -> Re
         users=config.users(),
         labels=config.label_rule(),
         refuse_nominal=config.refuse_nominal,
-        shuffle=config.shuffle,
+        shuffle=config.is_shuffled,
         ledger=config.ledger_place(),
         card_kinds=config.card,
         card_file=config.card_file,
@@ -185,13 +193,18 @@ def rewrite_job(config: RewriteConfig, mechanism: Mechanism | None = None) -> Re
     )
 
 
-def _result(config: RewriteConfig, job: RewriteJob, published: PublishedRelease) -> RewriteResult:
+def release_result(config: RowReleaseConfig, job: RewriteJob, published: PublishedRelease) -> RewriteResult:
+    """The result of a job that was done."""
     facts, columns = published.facts, published.columns
-    data = texts = None
+    data = texts = vectors = None
     if columns is not None:
         data = in_kind_of(config.input, columns, facts.kept_columns)
         rows = zip(*(columns[name] for name in facts.columns), strict=True)
-        texts = [text for row in rows for text in row]
+        values = [value for row in rows for value in row]
+        if config.releases_vectors:
+            vectors = [np.array(value, dtype=np.float32) for value in values]
+        else:
+            texts = [str(value) for value in values]
     return RewriteResult(
         config,
         published.card,
@@ -201,12 +214,13 @@ def _result(config: RewriteConfig, job: RewriteJob, published: PublishedRelease)
         format=published.format,
         data=data,
         texts=texts,
+        vectors=vectors,
         left_out=0 if job.users is None else job.users.left_out,
         spent=published.spent,
     )
 
 
-def _planned(config: RewriteConfig, job: RewriteJob) -> RewriteResult:
+def planned(config: RowReleaseConfig, job: RewriteJob) -> RewriteResult:
     """The card and the fate of each column, from the header alone."""
     source = job.input
     if config.on_cluster:
@@ -216,7 +230,7 @@ def _planned(config: RewriteConfig, job: RewriteJob) -> RewriteResult:
         job = replace(job, input=source)
     else:
         check_input(job)
-    if job.file_output is not None:
+    if job.file_output is not None and not is_matrix(job):
         check_output_name(job.file_output)
     source_format = input_format(job)
     with open_table(source, source_format) as table:
@@ -227,11 +241,11 @@ def _planned(config: RewriteConfig, job: RewriteJob) -> RewriteResult:
         rows=0, documents=0, units=0, longest_document=0, longest_row=0,
         columns=selection.texts, kept_columns=selection.kept,
     )  # fmt: skip
-    promised = for_file(job.promise(), selection.kept, shuffled=config.shuffle)
+    promised = for_file(job.promise(), selection.kept, shuffled=config.is_shuffled)
     return RewriteResult(config, Card(promised, facts), facts, selection)
 
 
-def _warn_of_new_ledger(ledger: Ledger) -> None:
+def warn_of_new_ledger(ledger: Ledger) -> None:
     """Report a new ledger: after a misspelled name or a lost file, earlier spending is not counted."""
     if ledger.making is not None:
         warnings.warn(TacitWarning(ledger.making), stacklevel=2)

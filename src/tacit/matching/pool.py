@@ -34,6 +34,7 @@ from tacit.atomic import draft_file
 from tacit.errors import BadInputError
 from tacit.guarantee import Provenance, ProvenanceKind
 from tacit.text.files.partial import storage_error
+from tacit.text.sentences import split_sentences
 
 ASSETS = Path(__file__).with_name("assets") / "pools"
 SUFFIX = ".tacit"
@@ -43,7 +44,6 @@ LONGEST = 300
 KEY_BYTES = 8
 
 _WORD = re.compile(r"[^\W_]+")
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\W\d_a-z])")
 
 
 @dataclass(frozen=True)
@@ -145,15 +145,6 @@ def words_key(sentence: str) -> bytes:
     plain = unicodedata.normalize("NFKD", sentence.casefold())
     words = _WORD.findall("".join(mark for mark in plain if not unicodedata.combining(mark)))
     return hashlib.blake2b(" ".join(words).encode("utf-8", "replace"), digest_size=KEY_BYTES).digest()
-
-
-def split_sentences(text: str) -> list[str]:
-    """The sentences of a text: cut after an end mark, before a capital letter.
-
-    >>> split_sentences("It is late. We go home! e.g. now.")
-    ['It is late.', 'We go home! e.g. now.']
-    """
-    return [part for part in _SENTENCE_END.split(text) if part]
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from tacit.matching.pool import (
     SentencePool,
     distinct,
     read_pool,
-    split_sentences,
     write_pool,
 )
 from tacit.text.sentence_packages import sentence_package
+from tacit.text.sentences import split_sentences
 
 NAME = "encyclopedia"
 SHORTEST, MOST_WORDS = 4, 40

@@ -26,12 +26,12 @@ from tacit.matching.pool import (
     SentencePool,
     distinct,
     read_pool,
-    split_sentences,
     words_key,
     write_pool,
 )
 from tacit.matching.recipe_sources import FEWEST_WORDS, available_sources, parted, recipe_entries
 from tacit.matching.recipes import RecipeSource, load_recipe
+from tacit.text.sentences import split_sentences
 
 NAME = "requests"
 RECIPES = ("support", "assistants")

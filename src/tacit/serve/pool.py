@@ -22,7 +22,7 @@ from tacit.account.ledger.charges import ChargeRate, rate_of
 from tacit.card import Card, ReleaseFacts, plain_sentence
 from tacit.catalog import build, find
 from tacit.errors import BadParameterError, NoGuaranteeError, TacitError
-from tacit.guarantee import Guarantee, Notion, Unit
+from tacit.guarantee import Guarantee, Notion
 from tacit.mechanism import Mechanism, Rewritten
 from tacit.noise.source import Source
 from tacit.parameters import Parameter, parameters_of
@@ -116,7 +116,7 @@ def composed(unit: Guarantee, draws: int) -> Guarantee:
 def document_promise(unit: Guarantee, tokens: int) -> tuple[Guarantee | None, str | None]:
     """The plain guarantee of a whole text of so many tokens, or why there is none."""
     try:
-        whole = unit if unit.unit is not Unit.TOKEN else unit.for_document(max(1, tokens))
+        whole = unit if not unit.unit.is_part_of_text else unit.for_document(max(1, tokens))
         return (whole if whole.metric is None else whole.over_diameter()), None
     except NoGuaranteeError as error:
         return None, str(error)

@@ -240,6 +240,10 @@ class WordMechanism(Mechanism):
             lengths.append(len(everything) - before)
         return np.array(everything, dtype=np.int64), lengths
 
+    def token_ids(self, texts: Sequence[str]) -> tuple[Ids, list[int]]:
+        """The vocabulary words that all tokens of the texts are treated as, and how many tokens each text has."""
+        return self._encode(texts)
+
     def count_units(self, texts: Sequence[str]) -> list[int]:
         """The number of tokens, by the same public rule as `rewrite_texts`, without the vocabulary."""
         known = self._known_counts

@@ -18,7 +18,7 @@ what stays idealized is said in docs/floating-point.md and on the card.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -137,11 +137,13 @@ class NoisyWords(WordMechanism):
         """
         source = new_source(self.seed)
         self.prepare()
-        items = as_texts(texts)
-        ids, lengths = self._encode(items)
-        noisy = self.noisy_vectors(ids, source)
-        vectors = np.split(noisy, np.cumsum(lengths)[:-1]) if items else []
+        vectors = self.vectors_of_texts(as_texts(texts), source)
         return vectors, self.guarantee_of_vectors(secure=source.secure)
+
+    def vectors_of_texts(self, texts: Sequence[str], source: Source) -> list[NDArray[np.float64]]:
+        """The noisy vectors of each text, (tokens, dimensions), on the public grid."""
+        ids, lengths = self.token_ids(texts)
+        return np.split(self.noisy_vectors(ids, source), np.cumsum(lengths)[:-1]) if texts else []
 
     def guarantee_of_vectors(self, *, secure: bool | None = None) -> Guarantee:
         """The guarantee of `noisy_vectors` for one token."""

@@ -34,7 +34,13 @@ PLAIN: Final = "plain"
 PRESENCE: Final = "plain, presence"
 """The same releases counted for adding or removing a record, if each of them promises that."""
 PLAIN_ADJACENCY: Final = frozenset(
-    {Adjacency.ANY_TWO, Adjacency.EQUAL_LENGTH, Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE}
+    {
+        Adjacency.ANY_TWO,
+        Adjacency.EQUAL_LENGTH,
+        Adjacency.EQUAL_SENTENCES,
+        Adjacency.REPLACE_ONE,
+        Adjacency.ADD_REMOVE,
+    }
 )
 WHOLE_UNITS: Final = frozenset({Unit.DOCUMENT, Unit.RECORD, Unit.USER, Unit.NODE})
 """Units of a central release that cover a whole document of its data set."""
@@ -128,7 +134,7 @@ def _plain(guarantee: Guarantee, units: int) -> Charge:
         )
     if guarantee.adjacency is Adjacency.ADD_REMOVE:
         units *= 2
-    whole = guarantee.for_document(units) if guarantee.unit is Unit.TOKEN else guarantee.for_group(units)
+    whole = guarantee.for_document(units) if guarantee.unit.is_part_of_text else guarantee.for_group(units)
     if whole.metric is not None:
         whole = whole.over_diameter()
     if whole.adjacency not in PLAIN_ADJACENCY:
@@ -142,7 +148,7 @@ def _rate_apart(guarantee: Guarantee, reason: str) -> ChargeRate:
         return ChargeRate("no guarantee", reason, lambda units: NOTHING)
 
     def charge(units: int) -> Charge:
-        whole = guarantee.for_document(units) if guarantee.unit is Unit.TOKEN else guarantee.for_group(units)
+        whole = guarantee.for_document(units) if guarantee.unit.is_part_of_text else guarantee.for_group(units)
         return Charge(whole.epsilon, whole.offset + whole.slack, whole.delta)
 
     try:
@@ -248,10 +254,11 @@ def charges_of(
 
 def _one_unit(guarantee: Guarantee) -> int:
     """The units of a subject without a number: one document or record, but never one token."""
-    if guarantee.unit is Unit.TOKEN:
+    if guarantee.unit.is_part_of_text:
         raise BadParameterError(
             "units-not-counted",
-            "a guarantee per token needs the number of tokens of everybody: give Subject(kind, identity, units=...)",
+            "a guarantee per {unit} needs the number of {unit}s of everybody: give Subject(kind, identity, units=...)",
+            unit=guarantee.unit.value,
         )
     return 1
 

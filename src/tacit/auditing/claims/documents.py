@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,24 @@ from tacit.noise.source import Source, new_source
 from tacit.report import Section
 
 if TYPE_CHECKING:
-    from tacit.documents.latent import LatentMechanism
+    from tacit.arrays import Floats
+    from tacit.checks import Check
+    from tacit.documents.bounds import Bound
+
+
+class NoisyLatents(Protocol):
+    """A mechanism that bounds some numbers of a document and adds noise to them: what its audit needs of it."""
+
+    @property
+    def latent_shape(self) -> tuple[int, int]: ...
+
+    @property
+    def bound(self) -> Bound: ...
+
+    def checks(self) -> tuple[Check, ...]: ...
+
+    def noisy_latents(self, latents: NDArray[np.floating], source: Source) -> Floats: ...
+
 
 FEW_SAMPLES = 800
 LATENT_SAMPLES = 4_000
@@ -94,9 +111,7 @@ def exact_tokens(check: TokenLaw, settings: ClaimAuditSettings) -> list[ExactRes
     return results
 
 
-def audit_latents(
-    mechanism: LatentMechanism, claim: Claim, settings: ClaimAuditSettings | None = None
-) -> list[Section]:
+def audit_latents(mechanism: NoisyLatents, claim: Claim, settings: ClaimAuditSettings | None = None) -> list[Section]:
     """The two inputs that are farthest apart, by counting and by the size of the noise. The claim is separate, so that
     a mechanism whose own card is void can be held against what a paper claims for it."""
     settings = settings or ClaimAuditSettings()
@@ -106,9 +121,9 @@ def audit_latents(
 
 
 def check_latents(
-    mechanism: LatentMechanism, claim: Claim, settings: ClaimAuditSettings
+    mechanism: NoisyLatents, claim: Claim, settings: ClaimAuditSettings
 ) -> tuple[SampledResult, NoiseResult]:
-    positions, width = mechanism.autoencoder.positions, mechanism.autoencoder.width
+    positions, width = mechanism.latent_shape
     family = next(check.family for check in mechanism.checks() if isinstance(check, LatentSamples))
     if family is None:
         raise BadParameterError(
@@ -152,7 +167,7 @@ def check_latents(
     return counted, measured
 
 
-def _released(mechanism: LatentMechanism, latent: Samples, count: int, source: Source, columns: Ids) -> Samples:
+def _released(mechanism: NoisyLatents, latent: Samples, count: int, source: Source, columns: Ids) -> Samples:
     noisy = mechanism.noisy_latents(np.broadcast_to(latent, (count, *latent.shape)), source)
     return np.asarray(noisy[:, :, columns].reshape(count, -1))
 

@@ -42,7 +42,7 @@ from tacit.mechanism import Mechanism
 from tacit.report import Finding, Light, Section
 
 if TYPE_CHECKING:
-    from tacit.documents.latent import LatentMechanism
+    from tacit.auditing.claims.documents import NoisyLatents
     from tacit.words.base import WordMechanism
     from tacit.words.noisy import NoisyWords
 
@@ -88,5 +88,5 @@ def _sections(mechanism: Mechanism, check: Check, settings: ClaimAuditSettings) 
         case TokenLaw():
             return [exact_section(result) for result in exact_tokens(check, settings)]
         case LatentSamples():
-            latent = cast("LatentMechanism", mechanism)
+            latent = cast("NoisyLatents", mechanism)
             return audit_latents(latent, Claim(check.epsilon, delta=check.delta, slack=check.slack), settings)

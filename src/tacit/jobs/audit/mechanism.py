@@ -19,7 +19,7 @@ from tacit.auditing.claims.documents import audit_latents
 from tacit.auditing.claims.foreign import audit_function, audit_matrix, stated_claim
 from tacit.auditing.claims.mechanisms import audit_mechanism as checks_of_mechanism
 from tacit.auditing.claims.settings import ClaimAuditSettings, listed
-from tacit.catalog import build, needs_of_mechanism
+from tacit.catalog import build, mechanism_names, needs_of_mechanism
 from tacit.documents.adept import PublishedAdept
 from tacit.errors import BadParameterError
 from tacit.evaluation.deniability import EPSILONS, deniability_section, over_epsilon
@@ -104,7 +104,8 @@ class MechanismAuditConfig(Config):
             return []
         vectors = {} if self.vectors is None else {"vectors": self.vectors}
         broken = [MODELS] if self.mechanism == PUBLISHED_ADEPT else []  # not in the catalog: it releases nothing
-        return [*broken, *needs_of_mechanism(self.mechanism, {**self.options, **vectors})]
+        releases = _releases_vectors(self.mechanism)
+        return [*broken, *needs_of_mechanism(self.mechanism, {**self.options, **vectors}, vectors=releases)]
 
     @model_validator(mode="after")
     def _one_thing_is_audited(self) -> Self:
@@ -197,6 +198,11 @@ def _name(config: MechanismAuditConfig) -> str:
     return getattr(config.callable, "__name__", "a function")
 
 
+def _releases_vectors(name: str) -> bool:
+    """Whether this is the name of a mechanism that releases vectors, and of none that releases texts."""
+    return name in mechanism_names(vectors=True) and name not in mechanism_names()
+
+
 def _words(config: MechanismAuditConfig) -> Sequence[str]:
     return listed(config.words) if isinstance(config.words, str) else list(config.words or ())
 
@@ -205,7 +211,10 @@ def _of_mechanism(config: MechanismAuditConfig, settings: ClaimAuditSettings, fi
     options = mechanism_options(config.epsilon, config.vectors, config.options)
     if config.mechanism == PUBLISHED_ADEPT:
         return _published_adept(options, settings)
-    mechanism = config.mechanism if isinstance(config.mechanism, Mechanism) else build(config.mechanism, options)
+    if isinstance(config.mechanism, Mechanism):
+        mechanism = config.mechanism
+    else:
+        mechanism = build(config.mechanism, options, vectors=_releases_vectors(config.mechanism))
     if config.deniability and mechanism.level != "word":
         raise BadParameterError(
             "deniability-of-documents",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import datetime
+import functools
 import gzip
 import io
 import json
@@ -58,15 +59,24 @@ class RowEncoder(ABC):
 
 
 def encoder_for(
-    format: FileFormat, columns: Sequence[str], source: TableReader | None = None, texts: Sequence[str] = ()
+    format: FileFormat,
+    columns: Sequence[str],
+    source: TableReader | None = None,
+    texts: Sequence[str] = (),
+    vectors: Mapping[str, int] | None = None,
 ) -> RowEncoder:
-    """The encoder of a format; a parquet source passes on the types of its columns."""
+    """The encoder of a format; a parquet source passes on the types of its columns. `vectors` are the columns that hold
+    vectors (1), or lists of vectors (2)."""
     if format.kind == "txt":
         return TextEncoder(format, columns)
     if format.kind == "jsonl":
         return JsonEncoder(format, columns)
+    if format.kind == "npy":
+        from tacit.text.files.matrix import MatrixEncoder
+
+        return MatrixEncoder(format, columns)
     if format.kind == "parquet":
-        return ParquetEncoder(format, columns, _column_types(columns, source, texts))
+        return ParquetEncoder(format, columns, _column_types(columns, source, texts, vectors or {}))
     return SeparatedEncoder(format, columns)
 
 
@@ -191,6 +201,8 @@ def _zipped_anew(partial: Path) -> Path:
 def arrow_column(values: Sequence[object], kind: pyarrow.DataType) -> pyarrow.Array:
     """A column of plain strings, or of cells copied from where they lie."""
     arrow = arrow_library()
+    if arrow.types.is_list(kind) and any(isinstance(value, list) for value in values):
+        return arrow.chunked_array([arrow.array(values, kind)])
     cells = [value for value in values if isinstance(value, ArrowCell)]
     if not cells:
         texts = [None if value is None or value is MISSING else plain_text(value) for value in values]
@@ -205,7 +217,7 @@ def arrow_column(values: Sequence[object], kind: pyarrow.DataType) -> pyarrow.Ar
 
 
 def _column_types(
-    columns: Sequence[str], source: TableReader | None, texts: Sequence[str]
+    columns: Sequence[str], source: TableReader | None, texts: Sequence[str], vectors: Mapping[str, int]
 ) -> dict[str, pyarrow.DataType]:
     from tacit.text.files.parquet import ParquetTable  # loads numpy, which the start of a command need not wait for
 
@@ -213,6 +225,8 @@ def _column_types(
     known = {field.name: field.type for field in source.schema} if isinstance(source, ParquetTable) else {}
 
     def decided(name: str) -> pyarrow.DataType:
+        if name in vectors:
+            return functools.reduce(lambda kind, _: arrow.list_(kind), range(vectors[name]), arrow.float32())
         kind = known.get(name, arrow.string())
         dictionary_of_texts = arrow.types.is_dictionary(kind) and is_text_type(kind)
         if name in texts or dictionary_of_texts:
