@@ -22,8 +22,8 @@ from tacit.engines.local import OnBlock, OnLedger, OnProgress, OnPromise, rewrit
 from tacit.errors import BadInputError, BadParameterError
 from tacit.jobs.config import Group, Option
 from tacit.jobs.fields import Columns, Encoder, Epsilon, Input, MechanismName, Output
-from tacit.jobs.row_release import RowReleaseConfig, call_text, shown_release, without_folder
 from tacit.jobs.rewrite import RewriteResult, planned, release_result, rewrite_job, several, warn_of_new_ledger
+from tacit.jobs.row_release import RowReleaseConfig, call_text, shown_release, without_folder
 from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import mechanism_options
 from tacit.mechanism import Mechanism

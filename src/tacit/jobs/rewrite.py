@@ -32,8 +32,8 @@ from tacit.engines.local import OnBlock, OnLedger, OnProgress, OnPromise, rewrit
 from tacit.engines.release import PublishedRelease
 from tacit.errors import TacitWarning
 from tacit.guarantee import Guarantee
-from tacit.jobs.row_release import RowReleaseConfig
 from tacit.jobs.rewrite_config import RewriteConfig, python_call
+from tacit.jobs.row_release import RowReleaseConfig
 from tacit.mechanism import Mechanism
 from tacit.text.files import ColumnSelection, FileFormat, open_table
 from tacit.text.files.memory import in_kind_of, is_in_memory, memory_columns
