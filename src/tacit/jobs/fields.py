@@ -51,6 +51,7 @@ Folder = Annotated[
 ]
 File = Annotated[Path, Field(description="The file to run."), Option(Group.DATA, positional=True, private=True)]
 Name = Annotated[T, Field(description="The name of what is meant."), Option(Group.DATA, positional=True)]
+Cased = Annotated[bool, Field(description="Keep capitals; by default all words are lower case."), Option(Group.MODEL)]
 Kind = Annotated[T, Field(description="Which kind is made."), Option(Group.MODEL)]
 TestRows = Annotated[
     Source,

@@ -48,6 +48,7 @@ JOBS: Final[dict[str, JobPlace]] = {
     "graph train": JobPlace("tacit.jobs.graph", "GraphConfig"),
     "graph predict": JobPlace("tacit.jobs.graph", "GraphPredictConfig", "run_predict"),
     "vocabulary": JobPlace("tacit.jobs.vocabulary", "VocabularyConfig"),
+    "vocabulary ngrams": JobPlace("tacit.jobs.ngrams", "NgramsConfig"),
     "topics": JobPlace("tacit.jobs.topics", "TopicsConfig"),
     "codebook": JobPlace("tacit.jobs.codebook", "CodebookConfig"),
     "sketch": JobPlace("tacit.jobs.sketch", "SketchConfig"),

@@ -19,6 +19,7 @@ from tacit.guarantee import Adjacency, Guarantee
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AutoDelta,
+    Cased,
     Column,
     Data,
     Format,
@@ -89,9 +90,7 @@ class VocabularyConfig(Config):
         Field(description="A public word list, one per line: only these are counted, and all of them are shown."),
     ] = None
     public: Annotated[PublicName, Field(description="Declare the word list public, by its name.")] = None
-    cased: Annotated[
-        bool, Field(description="Keep capitals; by default all words are lower case."), Option(Group.MODEL)
-    ] = False
+    cased: Cased = False
     replace_one: ReplaceOne = False
     format: Format = None
     seed: TestSeed = None

@@ -37,7 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 
 import numpy as np
@@ -89,18 +89,50 @@ def rounded_normal(
     result = np.empty(flat.size, dtype=np.int64)
     for start in range(0, flat.size, CHUNK):
         part = flat[start : start + CHUNK]
-        drawn = draw_normals(part.size, words)
-        noisy = part + sigma * drawn.doubles()
-        nearest = np.rint(noisy)
-        margin = (np.abs(noisy) + np.abs(part) + (2.0 * sigma + 1.0)) * ROUNDING_MARGIN
-        doubtful = np.abs(noisy - nearest) >= 0.5 - margin
-        doubtful[list(drawn.longer)] = True
-        rounded = nearest.astype(np.int64)
-        for place in np.flatnonzero(doubtful).tolist():
-            exact = Fraction(float(part[place])) if exact_offset is None else exact_offset(start + place)
-            rounded[place] = _rounded_exactly(exact, Fraction(sigma), drawn, place, words)
-        result[start : start + CHUNK] = rounded
+        exact = None if exact_offset is None else partial(_shifted, exact_offset, start)
+        result[start : start + CHUNK] = _rounded(part, sigma, draw_normals(part.size, words), words, exact)
     return result.reshape(offsets.shape)
+
+
+def _shifted(exact_offset: Callable[[int], Fraction], start: int, place: int) -> Fraction:
+    return exact_offset(start + place)
+
+
+def rounded_normal_above(size: int, sigma: float, least: int, words: Words) -> NDArray[np.int64]:
+    """The nearest integers to sigma * Z, Z exactly normal, given that they are at least `least`; independent.
+
+    By rejection: Z with |Z| at least the whole number below (least - 1/2) / sigma is drawn exactly, and what is rounded
+    below `least` is drawn again.
+    """
+    from_whole = max(0, int(Fraction(2 * least - 1, 2) / Fraction(sigma)))
+    kept = [np.zeros(0, dtype=np.int64)]
+    missing = size
+    while missing > 0:
+        zeros = np.zeros(min(CHUNK, 16 * missing + 64))
+        drawn = _rounded(zeros, sigma, draw_normals(zeros.size, words, from_whole), words)
+        kept.append(drawn[drawn >= least][:missing])
+        missing -= kept[-1].size
+    return np.concatenate(kept)
+
+
+def _rounded(
+    offsets: NDArray[np.float64],
+    sigma: float,
+    drawn: Normals,
+    words: Words,
+    exact_offset: Callable[[int], Fraction] | None = None,
+) -> NDArray[np.int64]:
+    """The nearest integers to offsets + sigma * Z for normal variables that were drawn."""
+    noisy = offsets + sigma * drawn.doubles()
+    nearest = np.rint(noisy)
+    margin = (np.abs(noisy) + np.abs(offsets) + (2.0 * sigma + 1.0)) * ROUNDING_MARGIN
+    doubtful = np.abs(noisy - nearest) >= 0.5 - margin
+    doubtful[list(drawn.longer)] = True
+    rounded = nearest.astype(np.int64)
+    for place in np.flatnonzero(doubtful).tolist():
+        exact = Fraction(float(offsets[place])) if exact_offset is None else exact_offset(place)
+        rounded[place] = _rounded_exactly(exact, Fraction(sigma), drawn, place, words)
+    return rounded
 
 
 def normal_noise(size: int, source: Source) -> NDArray[np.float32]:

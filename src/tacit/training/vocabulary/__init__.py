@@ -3,6 +3,7 @@
 histogram     the words of a private column with noisy counts
 contribution  the bound on what one unit adds to them
 word_noise    noise and threshold, with their proof
+ngrams        phrases of several words, level by level
 tokenizer     WordPiece, BPE and unigram tokenizers from such a histogram, and what they add to a training run
 """
 

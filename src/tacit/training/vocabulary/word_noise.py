@@ -84,9 +84,14 @@ def calibrate(
     kind: str = "gaussian",
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     public_words: bool = False,
+    levels: int = 1,
 ) -> WordNoise:
     """Noise and threshold for (epsilon, delta). For a public word list there is no threshold, and Laplace noise needs
-    no delta (0 is returned)."""
+    no delta (0 is returned).
+
+    levels   this release is the first of so many with the same noise on as large a contribution, the later ones on
+             domains that are public (`ngrams`); (epsilon, delta) is for all of them together
+    """
     check_epsilon(epsilon)
     if kind not in NOISES:
         raise BadParameterError(
@@ -95,13 +100,13 @@ def calibrate(
     if kind == "laplace":
         return _laplace(epsilon, delta, contribution, adjacency, public_words)
     proper_delta(delta)
-    least = analytic_gaussian_sigma(epsilon, delta, contribution.l2_sensitivity(adjacency))
+    least = analytic_gaussian_sigma(epsilon, delta, contribution.l2_sensitivity(adjacency) * math.sqrt(levels))
     if public_words:
         return WordNoise("gaussian", least, None, epsilon, delta)
     best: tuple[float, float] | None = None
     for factor in _WIDER:
         sigma = least * factor
-        threshold = _threshold(epsilon, delta, sigma, contribution, adjacency)
+        threshold = _threshold(epsilon, delta, sigma, contribution, adjacency, levels)
         if threshold is not None and (best is None or threshold < best[0]):
             best = threshold, sigma
     if best is None:
@@ -122,8 +127,10 @@ def thresholded_delta(
     threshold: float,
     contribution: Contribution,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    levels: int = 1,
 ) -> float:
-    """The largest delta over all neighbors, for normal noise and an unknown vocabulary: the formula above."""
+    """The largest delta over all neighbors, for normal noise and an unknown vocabulary: the formula above. Each of the
+    later `levels` adds the square of its sensitivity to s^2 (`ngrams` has the proof)."""
     from scipy.special import log_ndtr
 
     held = np.arange(1, contribution.words + 1) if contribution.weighting == "shared" else [contribution.words]
@@ -132,7 +139,7 @@ def thresholded_delta(
     weight = np.ones_like(k) if contribution.weighting == "one" else k**-0.5
     # -0 * infinity cannot occur: log_ndtr is finite for finite arguments.
     log_p = u * log_ndtr((threshold - weight) / sigma)
-    shared = weight**2 * (k - u)
+    shared = weight**2 * (k - u) + (levels - 1) * contribution.l2_sensitivity(adjacency) ** 2
     if adjacency is Adjacency.ADD_REMOVE:
         without = _gaussian_delta(epsilon + log_p, np.sqrt(shared), sigma)
         other = 0.0
@@ -159,14 +166,15 @@ def _gaussian_delta(epsilon: Floats, distance: Floats, sigma: float) -> Floats:
 
 
 def _threshold(
-    epsilon: float, delta: float, sigma: float, contribution: Contribution, adjacency: Adjacency
+    epsilon: float, delta: float, sigma: float, contribution: Contribution, adjacency: Adjacency, levels: int
 ) -> float | None:
     """The smallest threshold that keeps delta, from above; None if none does."""
     from scipy.optimize import brentq
 
     def excess(threshold: float) -> float:
         # A delta of 0 has no logarithm; the smallest double stands for it.
-        return math.log(max(thresholded_delta(epsilon, sigma, threshold, contribution, adjacency), 5e-324) / delta)
+        value = thresholded_delta(epsilon, sigma, threshold, contribution, adjacency, levels)
+        return math.log(max(value, 5e-324) / delta)
 
     low, high = 0.0, 1.0 + 40.0 * sigma
     if excess(high) > 0:
