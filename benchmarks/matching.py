@@ -90,11 +90,13 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0, help="to go on where an earlier run ended")
     parser.add_argument("--private-rows", type=int, help="use only so many private rows")
     parser.add_argument("--test-rows", type=int, default=2_000, help="most test rows, a fixed sample")
     parser.add_argument("--pool", action="append", default=[], help="a pool beside those that come with Tacit")
     parser.add_argument("--sentences", default="auto", help="of a row; 1 for single sentences whatever the texts")
     parser.add_argument("--learners", default="words,minilm,static")
+    parser.add_argument("--no-original", action="store_true", help="leave out learners trained on the private rows")
     options = parser.parse_args()
     learners = {name: words if name == "words" else vectors(name) for name in options.learners.split(",")}
     print(f"{'data':12}{'epsilon':>8}  " + "".join(f"{name:>16}" for name in learners) + f"{'worst':>16}{'seconds':>9}")
@@ -113,10 +115,11 @@ def main() -> None:
                 for learner in learners.values()
             ]
 
-        originals = scores(texts, labels)
-        print(f"{name:12}{'none':>8}  " + "".join(f"{score:16.3f}" for score in originals), flush=True)
+        if not options.no_original:
+            originals = scores(texts, labels)
+            print(f"{name:12}{'none':>8}  " + "".join(f"{score:16.3f}" for score in originals), flush=True)
         measured, seconds = [], []
-        for seed in range(options.seeds):
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
             with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 start = time.perf_counter()
