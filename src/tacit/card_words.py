@@ -36,6 +36,9 @@ MODELS: Mapping[Model, str] = {
 }
 
 BY_VALUE: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("calibration", "exact"): ("use of epsilon", "all of it: exact over this vocabulary"),
+    ("calibration", "textbook"): ("use of epsilon", "as in the textbook, which leaves a part of it unused"),
+    ("metric", "hyperbolic"): ("distance of words", "hyperbolic"),
     ("unknown", "spelling"): (
         "words not in the vocabulary",
         "treated as a vocabulary word with the same beginning or end; where there is none, as one picked by a hash",
@@ -92,6 +95,7 @@ BY_NAME: Mapping[str, tuple[str, str]] = {
         "a sensitive word against any other",
         "odds change by at most e^({})",
     ),
+    "best guess": ("the best attacker guesses", "{}, each being equally likely, from one output"),
     "beta": ("beta", "{} (bounds the chance of a word far away; sets how far words count as near)"),
     "bits": ("code of a word", "{} bits"),
     "set size": ("words that share a set", "{} or more"),

@@ -31,12 +31,16 @@ def promised_bound(mechanism, distances):
     return g.epsilon * distances + g.offset + g.slack
 
 
+TEXTBOOK = {"calibration": "textbook"}
 CASES = [
     ("santext", {}),
     ("tem", {}),
     ("tem", {"beta": 0.4}),
     ("two-budgets", {"sensitive_list": "LIST", "sensitive_share": 0.0}),
     ("two-budgets", {"sensitive_list": "LIST", "sensitive_share": 0.0, "common_epsilon": 9.0}),
+    ("santext", TEXTBOOK),
+    ("tem", TEXTBOOK),
+    ("two-budgets", {"sensitive_list": "LIST", "sensitive_share": 0.0, **TEXTBOOK}),
     ("random", {}),
 ]
 
@@ -80,9 +84,10 @@ def test_the_exponential_family_keeps_its_bound_for_any_vectors(seed, dimension,
 
 @pytest.mark.parametrize("epsilon", [0.5, 6.0])
 @pytest.mark.parametrize("p", [0.05, 0.3, 1.0])
-def test_santext_plus_is_utility_optimized(epsilon, p, tmp_path):
+@pytest.mark.parametrize("calibration", ["exact", "textbook"])
+def test_santext_plus_is_utility_optimized(epsilon, p, calibration, tmp_path):
     table = small_table(40, 3)
-    options = with_list({"sensitive_list": "LIST", "sensitive_share": 0.0}, tmp_path)
+    options = with_list({"sensitive_list": "LIST", "sensitive_share": 0.0, "calibration": calibration}, tmp_path)
     mechanism = build("santext+", {"epsilon": epsilon, "vectors": table, "p": p, **options})
     law = mechanism.laws(ALL)
     sensitive = mechanism.sensitive
@@ -115,9 +120,11 @@ def test_santext_plus_with_every_word_sensitive_is_santext():
 
 @pytest.mark.parametrize("epsilon", [0.1, 3.0, 40.0])
 @pytest.mark.parametrize("size", [2, 7, 40, 100])
-def test_custext_is_pure_within_each_set_and_the_sets_partition_the_vocabulary(epsilon, size):
+@pytest.mark.parametrize("calibration", ["exact", "textbook"])
+def test_custext_is_pure_within_each_set_and_the_sets_partition_the_vocabulary(epsilon, size, calibration):
     table = small_table(40, 5)
-    mechanism = build("custext", {"epsilon": epsilon, "vectors": table, "set_size": size})
+    options = {"epsilon": epsilon, "vectors": table, "set_size": size, "calibration": calibration}
+    mechanism = build("custext", options)
     assert (mechanism.sets >= 0).sum(axis=1).min() >= min(size, 40), "no set is smaller than asked for"
     members = mechanism.sets[mechanism.sets >= 0]
     assert sorted(members.tolist()) == list(range(40))
@@ -211,7 +218,7 @@ def test_limits_of_santext():
 def test_tem_is_the_gumbel_maximum_of_the_paper():
     """The paper's procedure, sampled literally, against the closed form. Chi-square, false-alarm rate 1e-6."""
     table = small_table(12, 2)
-    mechanism = build("tem", {"epsilon": 2.0, "vectors": table, "beta": 0.8})
+    mechanism = build("tem", {"epsilon": 2.0, "vectors": table, "beta": 0.8, "calibration": "textbook"})
     distances = euclidean(table.vectors)[0]
     inside = np.flatnonzero(distances <= mechanism.gamma)
     outside = np.flatnonzero(distances > mechanism.gamma)

@@ -254,6 +254,8 @@ def test_numeric_slack_is_on_the_card():
         options = {"sensitive_share": 1.0} if name in ("santext+", "two-budgets") else {}
         a, b = (tacit.build(name, {"epsilon": 2, "vectors": points, **options}) for points in (small, large))
         assert a.guarantee().slack < 1e-4
+        assert b.guarantee().slack == pytest.approx(8 * b.guarantee().epsilon * b.distances.error_bound, rel=0.1)
+        b.set_params(calibration="textbook")
         assert b.guarantee().slack == pytest.approx(2 * b.guarantee().epsilon * b.distances.error_bound, rel=0.1)
     for options in ({"name": "mahalanobis"}, {"name": "laplace", "bounding": "unit"}):
         mechanism = tacit.build(options.pop("name"), {"epsilon": 2, "vectors": large, **options})

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from types import TracebackType
 from typing import Self
 
+from rich.errors import LiveError
 from rich.progress import BarColumn, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
 from tacit.cli.terminal import error_console, readable_bytes, readable_seconds
 from tacit.engines.job import RewriteProgress
+from tacit.progress import listening
 
 
 class Bars:
@@ -52,20 +54,43 @@ class Bars:
         self._display.update(self._lines[name], completed=done, total=total, description=text or name, visible=True)
 
 
+class AnnouncedWork:
+    """A bar for work deep inside of a mechanism that announces itself (`tacit.progress.announced`), while it lasts."""
+
+    def __init__(self) -> None:
+        self._bars: Bars | None = None
+
+    def __call__(self, work: str, done: int, total: int) -> None:
+        if self._bars is None:
+            self._bars = Bars(shown=True)
+        try:
+            self._bars.show(work, done, total)
+        except LiveError:  # an older rich shows one display at a time, and another one is shown
+            return
+        if done >= total:
+            self._bars.__exit__(None, None, None)
+            self._bars = None
+
+
 class RewriteBar:
     """Bytes done, rates and time left of a rewriting run."""
 
     def __init__(self, *, shown: bool) -> None:
         self._bars = Bars(shown=shown, time_left=False)
         self._started: tuple[float, RewriteProgress] | None = None
+        self._announced = ExitStack()
 
     def __enter__(self) -> Self:
         self._bars.show("rewriting", 0, None, "preparing")
+        self._announced.enter_context(
+            listening(lambda work, done, total: self._bars.show("rewriting", done, total, f"preparing: {work}"))
+        )
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._announced.close()
         self._bars.__exit__(kind, error, trace)
 
     def update(self, now: RewriteProgress) -> None:

@@ -17,6 +17,7 @@ from tacit.cli.naming import TERMINAL
 from tacit.errors import PYTHON, MissingExtraError, TacitError, TacitWarning, did_you_mean, place_of
 from tacit.loading import collection_paused
 from tacit.needs import Ability, ability_of, why_not
+from tacit.progress import WorkProgress, listening
 from tacit.version import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -120,7 +121,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("always", TacitWarning)
             warnings.showwarning = _shown_warning(warnings.showwarning)
-            app(args=arguments, prog_name="tacit")
+            with listening(_announced_work):
+                app(args=arguments, prog_name="tacit")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except TacitError as error:
@@ -138,6 +140,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _unexpected(error)
     return 0
+
+
+def _announced_work(work: str, done: int, total: int) -> None:
+    """A bar for long work that nobody else shows; loaded with the first report."""
+    if not _bars:
+        from tacit.cli.bars import AnnouncedWork
+
+        _bars.append(AnnouncedWork())
+    _bars[0](work, done, total)
+
+
+_bars: list[WorkProgress] = []
 
 
 def _shown_warning(usual: Any) -> Any:

@@ -80,13 +80,7 @@ class DistanceRows:
             filled = pair[:1] if out is None else out[:1]
             filled[:] = pair[:1]
             return filled
-        d = self._vectors.shape[1]
-        left = np.empty((len(ids), d + 2))
-        # The same subtraction as when the right side was made: the centered rows themselves are not kept.
-        np.subtract(self._vectors[ids], self._center, out=left[:, :d])
-        left[:, :d] *= -2.0
-        left[:, d] = self.squared_norms[ids]
-        left[:, d + 1] = 1.0
+        left = self._left(ids)
         # Scaling the short left side costs nothing; scaling the result would be one more pass over it.
         left *= np.broadcast_to(np.square(scale), (len(ids),))[:, None]
         filled = np.empty((len(ids), self.width)) if out is None else out[: len(ids)]
@@ -98,6 +92,22 @@ class DistanceRows:
             inside = np.flatnonzero(own >= 0)
             filled[inside, own[inside]] = 0.0
         return filled
+
+    def squares_from(self, ids: NDArray[np.integer], first: int, out: Floats) -> Floats:
+        """Squared distances from these words to the columns `first`, `first` + 1, ...: with the same error bound, but
+        neither exactly 0 from a word to itself nor independent of how many words stand beside it."""
+        filled = out.reshape(-1)[: len(ids) * (self.width - first)].reshape(len(ids), -1)
+        return np.matmul(self._left(ids), self._right[:, first:], out=filled)
+
+    def _left(self, ids: NDArray[np.integer]) -> Floats:
+        d = self._vectors.shape[1]
+        left = np.empty((len(ids), d + 2))
+        # The same subtraction as when the right side was made: the centered rows themselves are not kept.
+        np.subtract(self._vectors[ids], self._center, out=left[:, :d])
+        left[:, :d] *= -2.0
+        left[:, d] = self.squared_norms[ids]
+        left[:, d + 1] = 1.0
+        return left
 
 
 def matrix_of(vectors: Vectors) -> NDArray[np.floating]:

@@ -2,11 +2,13 @@
 
 The public vocabulary is cut once into sets of K words (or a few more, where K does not divide its size): the most
 frequent word that has no set yet takes its nearest free words. Within its set, a word y is drawn for x with probability
-proportional to exp(epsilon * u(x, y) / 2), where u(x, y) = 1 - d(x, y) / max_z d(x, z) lies in [0, 1].
+proportional to exp(t u(x, y)), where u(x, y) = 1 - d(x, y) / max_z d(x, z) lies in [0, 1]. The paper's t is
+epsilon / 2; exact calibration takes for each set the largest t that keeps epsilon in it (`tight_sets`).
 
 Guarantee: pure epsilon differential privacy between any two words *of the same set*, because both weight and
-normalizer change by at most exp(epsilon / 2). Words of different sets are told apart with certainty: the set is not
-covered, and the card says so. The sets partition the vocabulary, so every input of a set has the same outputs.
+normalizer change by at most exp(epsilon / 2), or because the loss of each set was computed. Words of different sets are
+told apart with certainty: the set is not covered, and the card says so. The sets partition the vocabulary, so every
+input of a set has the same outputs.
 (Published code learns the sets from the private text and passes unknown words through; both void the guarantee.)
 """
 
@@ -33,16 +35,25 @@ from tacit.words.base import (
     by_word,
     digest_of,
 )
+from tacit.words.calibrated import EXACT, TEXTBOOK, percent_up
+from tacit.words.tight_sets import exact_factors
+
+LARGEST_EXACT_SET = 2_000
+KEEP_FROM_WORDS = 2_000
+"""Smaller vocabularies are calibrated faster than a file is read."""
 
 
 @dataclass(kw_only=True, eq=False)
 class CusText(WordMechanism):
     """Replace each word by a word of its own set of K similar words; protects the word within its set, not the set.
 
-    set_size   how many words at least share an output set (K)
+    set_size      how many words at least share an output set (K)
+    calibration   "exact": the largest exponent that is proven for epsilon in each set, which keeps more words;
+                  "textbook": half of epsilon, as in the paper, and always for sets of more than 2,000 words
     """
 
     set_size: int = parameter(20, service_most=1_000)
+    calibration: str = parameter(EXACT, choices=(EXACT, TEXTBOOK))
 
     name: ClassVar[str] = "custext"
     title: ClassVar[str] = "CusText"
@@ -72,9 +83,60 @@ class CusText(WordMechanism):
         owner[self.sets[filled]] = np.nonzero(filled)[0]
         return owner
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the factor of each set is searched for: all laws of a set are held at a time."""
+        return self.calibration == EXACT and self.sets.shape[1] <= LARGEST_EXACT_SET
+
+    @cached_property
+    def factors(self) -> Floats:
+        """The factor t of each set."""
+        if not self.is_exact:
+            return np.full(len(self.sets), self.epsilon / 2.0)
+        key = cache.key_of("factors", 1, self.table.fingerprint, digest_of(self.sets), self.epsilon)
+        kept = cache.cache_folder() / "factors" / key / "factors.npy"
+        if kept.is_file():
+            kept_factors: Floats = np.load(kept)
+            if kept_factors.shape == (len(self.sets),):
+                return kept_factors
+        factors = exact_factors(self._scores, self.sets >= 0, self.epsilon)
+        if self.sets.size >= KEEP_FROM_WORDS:
+            cache.keep_folder("factors", key, lambda folder: np.save(folder / "factors.npy", factors))
+        return factors
+
+    def _scores(self, chosen: slice) -> Floats:
+        """1 - u for all words of these sets, shape (sets, K, K)."""
+        sets = self.sets[chosen]
+        size = sets.shape[1]
+        scores = np.zeros((len(sets), size, size))
+        members = np.flatnonzero(sets.ravel() >= 0)
+        for start in range(0, len(members), self._block()):
+            places = members[start : start + self._block()]
+            scores.reshape(-1, size)[places] = self._relative_distances(sets.ravel()[places])
+        return scores
+
+    @cached_property
+    def guessed(self) -> float:
+        """The share of the vocabulary that the best attacker guesses from one output, each word being equally likely:
+        the mean over outputs of the largest probability that a word gives them. Exact, from the law that is drawn."""
+        best = np.zeros(len(self.table))
+        for start in range(0, len(self.table), self._block()):
+            ids = np.arange(start, min(start + self._block(), len(self.table)))
+            members = self.sets[self.set_of[ids]]
+            law = probabilities(self._weights(ids))
+            np.maximum.at(best, members[members >= 0], law[members >= 0])
+        return float(best.mean())
+
     def prepare(self) -> None:
         super().prepare()
-        self._load("set_of")
+        self._load("set_of", "factors")
+
+    def _shown_parameters(self) -> dict[str, object]:
+        shown = super()._shown_parameters()
+        shown["calibration"] = EXACT if self.is_exact else TEXTBOOK
+        if self.is_exact:
+            shown["best guess"] = f"{percent_up(self.guessed)} of the words of the vocabulary"
+        return shown
 
     def checks(self) -> tuple[Check, ...]:
         return (WordLaw(words=EVERY_WORD), WordSamples(), MadeUpWords(sets=len(self.sets)))
@@ -96,6 +158,14 @@ class CusText(WordMechanism):
         return result
 
     def _weights(self, ids: Ids) -> Ids:
+        exponents = self._relative_distances(ids)
+        exponents *= self.factors[self.set_of[ids]][:, None]
+        weights = integer_weights(exponents)
+        weights[self.sets[self.set_of[ids]] < 0] = 0
+        return weights
+
+    def _relative_distances(self, ids: Ids) -> Floats:
+        """Distances of these words to the words of their set, as shares of the largest."""
         members = self.sets[self.set_of[ids]]
         vectors = self.table.vectors
         difference = vectors[members].astype(np.float64)
@@ -104,10 +174,9 @@ class CusText(WordMechanism):
         distances[members < 0] = 0.0
         farthest = distances.max(axis=1, keepdims=True)
         farthest[farthest == 0.0] = 1.0
-        distances *= self.epsilon / 2.0 / farthest
-        weights = integer_weights(distances)
-        weights[members < 0] = 0
-        return weights
+        distances /= farthest
+        result: Floats = distances
+        return result
 
     def _block(self) -> int:
         return max(1, BLOCK_CELLS // (self.set_size * self.table.dimension))

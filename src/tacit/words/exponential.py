@@ -27,6 +27,7 @@ from tacit.noise.source import Source
 from tacit.parameters import EpsilonRange
 from tacit.vectors.distance import VectorDistance
 from tacit.vectors.distance_rows import DistanceRows
+from tacit.vectors.hyperbolic import HyperbolicRows
 from tacit.words.base import (
     BLOCK_CELLS,
     WordMechanism,
@@ -40,10 +41,9 @@ class ExponentialWords(WordMechanism):
 
     block_characters: ClassVar[int] = 4_000_000
     epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(2.0, 1.0, 12.0)
-    """The default is where the best attacker of SanText still guesses one word in ten; at 4 he would read half."""
 
     @cached_property
-    def distances(self) -> DistanceRows:
+    def distances(self) -> DistanceRows | HyperbolicRows:
         everything = len(self.outputs) == len(self.table)
         return DistanceRows(self.table, columns=None if everything else self.outputs)
 

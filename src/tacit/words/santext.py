@@ -1,9 +1,10 @@
 """SanText (Yue et al., Findings of ACL 2021): the exponential mechanism over the whole vocabulary.
 
-    Pr[M(x) = y]  proportional to  exp(-epsilon/2 * |phi(x) - phi(y)|)
+    Pr[M(x) = y]  proportional to  exp(-s * |phi(x) - phi(y)|)
 
-Guarantee: epsilon-metric differential privacy in the Euclidean distance of the vectors, for any two tokens.
-Proof: by the triangle inequality the exponent changes by at most epsilon/2 * d(x, x') (see `exponential`).
+Guarantee: epsilon-metric differential privacy in the distance of the vectors, for any two tokens. Proof for the
+textbook's s = epsilon/2: by the triangle inequality the exponent changes by at most epsilon/2 * d(x, x') (see
+`exponential`); for the exact scale: computed over all pairs of the vocabulary (see `tight`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tacit.guarantee import Guarantee, Notion
-from tacit.words.exponential import ExponentialWords
+from tacit.words.calibrated import CalibratedWords
 
 
 @dataclass(kw_only=True, eq=False)
-class SanText(ExponentialWords):
+class SanText(CalibratedWords):
     """Every word becomes a vocabulary word, near words more often than far ones.
 
     Good first choice: fast, exact, and every word is protected alike. epsilon is a budget per unit of vector distance,
@@ -29,4 +30,4 @@ class SanText(ExponentialWords):
     notion: ClassVar[str] = Notion.METRIC.value
 
     def promise(self) -> Guarantee:
-        return self._promise(Notion.METRIC, self.epsilon, metric=self._euclidean(), slack=self._slack(self.epsilon))
+        return self._promise(Notion.METRIC, self.epsilon, metric=self._stated_in, slack=self._slack(self.epsilon))

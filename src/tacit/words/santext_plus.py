@@ -2,7 +2,7 @@
 
 V_S, the sensitive words, is the share w of the vocabulary that is least frequent in public text; V_N is the rest.
 
-    x in V_S:  y in V_S with probability proportional to exp(-epsilon/2 * d(x, y))
+    x in V_S:  y in V_S with probability proportional to exp(-s * d(x, y)), s = epsilon/2 or the exact scale (`tight`)
     x in V_N:  x itself with probability 1 - p; otherwise as above
 
 Guarantee: utility-optimized metric differential privacy. (i) For outputs y in V_S and any two inputs the log-ratio is
@@ -35,6 +35,8 @@ class SanTextPlus(TwoClassWords):
     """
 
     p: float = 0.3
+
+    guessed_words: ClassVar[str] = "sensitive words"
 
     name: ClassVar[str] = "santext+"
     title: ClassVar[str] = "SanText+"
@@ -76,7 +78,7 @@ class SanTextPlus(TwoClassWords):
         if self.sensitive.all() or self.p == 1.0:
             # No word can stay: this is SanText with outputs from the sensitive set.
             facts.pop("sensitive_share")
-            return self._promise(Notion.METRIC, self.epsilon, metric=self._euclidean(), slack=slack, **facts)
+            return self._promise(Notion.METRIC, self.epsilon, metric=self._stated_in, slack=slack, **facts)
         facts["not_covered"] = (
             *facts.get("not_covered", ()),
             "common words: each stays with probability "
@@ -86,7 +88,7 @@ class SanTextPlus(TwoClassWords):
             Notion.UTILITY_OPTIMIZED_METRIC,
             self.epsilon,
             offset=math.log(1.0 / self.p),
-            metric=self._euclidean(),
+            metric=self._stated_in,
             slack=slack,
             **facts,
         )

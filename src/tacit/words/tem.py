@@ -10,8 +10,10 @@ exp(epsilon/2 * score) (Gumbel-max). A word y outside the ball thus has weight e
     Pr[M(x) = y]  proportional to  exp(-epsilon/2 * min(d(x, y), gamma))
 
 which is how it is drawn here. Guarantee: epsilon-metric differential privacy. Proof: min(d, gamma) is 1-Lipschitz in x
-because d is. The set difference matters: published code that took a quotient of counts for it breaks the bound (the
-tests keep that variant as a known wrong one).
+because d is. With exact calibration the scale s takes the place of epsilon/2 everywhere, so that beta keeps its
+meaning: gamma = ln((1 - beta)(|V| - 1) / beta) / s, proven over all pairs (see `tight`). The set difference matters:
+published code that took a quotient of counts for it breaks the bound (the tests keep that variant as a known wrong
+one).
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ from typing import ClassVar
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion
-from tacit.words.exponential import ExponentialWords
+from tacit.words.calibrated import TEXTBOOK, CalibratedWords
 
 
 @dataclass(kw_only=True, eq=False)
-class TEM(ExponentialWords):
+class TEM(CalibratedWords):
     """Like SanText, but all words farther than a threshold are equally likely.
 
     beta   the chance of leaving the ball when every other word lies outside it; it sets the threshold gamma
@@ -50,11 +52,17 @@ class TEM(ExponentialWords):
 
     @property
     def gamma(self) -> float:
-        return max(0.0, 2.0 / self.epsilon * math.log((1.0 - self.beta) * (len(self.table) - 1) / self.beta))
+        if self.calibration == TEXTBOOK:
+            return max(0.0, 2.0 / self.epsilon * self._outside)
+        return self.cap / self.scale
+
+    @property
+    def _outside(self) -> float:
+        return math.log((1.0 - self.beta) * (len(self.table) - 1) / self.beta)
 
     @property
     def cap(self) -> float:
-        return self.epsilon / 2.0 * self.gamma
+        return self.epsilon / 2.0 * self.gamma if self.calibration == TEXTBOOK else max(0.0, self._outside)
 
     def promise(self) -> Guarantee:
-        return self._promise(Notion.METRIC, self.epsilon, metric=self._euclidean(), slack=self._slack(self.epsilon))
+        return self._promise(Notion.METRIC, self.epsilon, metric=self._stated_in, slack=self._slack(self.epsilon))

@@ -30,7 +30,7 @@ from tacit.vectors import VectorTable, cache
 from tacit.words.base import (
     digest_of,
 )
-from tacit.words.exponential import ExponentialWords
+from tacit.words.calibrated import CalibratedWords
 
 
 def _needs_of_detector(value: str) -> list[Ability]:
@@ -38,7 +38,7 @@ def _needs_of_detector(value: str) -> list[Ability]:
 
 
 @dataclass(kw_only=True, eq=False)
-class TwoClassWords(ExponentialWords):
+class TwoClassWords(CalibratedWords):
     """Parameters that say which words are sensitive.
 
     sensitive_share   the share of the vocabulary, least frequent in public text first, that is sensitive

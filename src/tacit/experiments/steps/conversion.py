@@ -78,7 +78,7 @@ def check(parameters: Conversion, inputs: frozenset[str] = frozenset()) -> None:
 
 
 KIND = Kind(
-    "conversion", 1, Conversion, run, score, {}, check, epsilon=lambda parameters: "per document",
+    "conversion", 2, Conversion, run, score, {}, check, epsilon=lambda parameters: "per document",
     measures=("converted", "epsilon of the mechanism", "document epsilon"),
     further=("delta",),
 )  # fmt: skip

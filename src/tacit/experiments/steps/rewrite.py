@@ -341,7 +341,7 @@ def code_of_plugin(mechanism: str) -> dict[str, str]:
 
 
 KIND = Kind(
-    "rewrite", 1, Rewrite, run, score, {"data": Input(("data",)), "model": Input(("pretrain",), required=False)}, check,
+    "rewrite", 2, Rewrite, run, score, {"data": Input(("data",)), "model": Input(("pretrain",), required=False)}, check,
     content, meaning, measures=("different words in test", "epsilon of the card"), fits=fits,
     further=("documents", "units per document", "different words in *", "words in *", "words per text in *",
              *OF_THE_CARD),

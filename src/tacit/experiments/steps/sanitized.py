@@ -233,7 +233,7 @@ def meaning(parameters: Sanitized) -> str | None:
 
 
 KIND = Kind(
-    "sanitized", 2, Sanitized, run, score,
+    "sanitized", 3, Sanitized, run, score,
     {"data": Input(("data",), public=True), "model": Input(("sanitized",), required=False)}, check,
     epsilon=meaning, measures=("loss at the end", "words kept"), fits=fits,
     further=("loss at the beginning", "lines"),

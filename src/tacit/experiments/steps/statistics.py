@@ -74,7 +74,7 @@ def check(parameters: Statistics, inputs: frozenset[str] = frozenset()) -> None:
 
 KIND = Kind(
     "statistics",
-    1,
+    2,
     Statistics,
     run,
     score,
