@@ -24,6 +24,8 @@ SMALLER = {
     "tacit train answer": f"--model tiny-reader --strategy full {TRAINING}",
     "tacit train translate": f"--model tiny-translator --strategy full {TRAINING}",
     "tacit train selective": f"--model tiny-writer --strategy full {TRAINING}",
+    "tacit train ensemble": "--model tiny-writer --rank 2 --epochs 1 --length 8 -q",
+    "tacit predict ensemble": "--length 5 -q",
     "tacit federate classify": USERS,
     "tacit graph train": "-q",
     "tacit vocabulary build": "--vocabulary-size 400 -q",
@@ -83,6 +85,7 @@ def write_small_files(folder: Path) -> None:
         (("what was good", f"the film was {GOOD[i % 4]}", "film") for i in range(ROWS)),
     )
     (folder / "public.txt").write_text("".join(_note(i, rng)[0] + "\n" for i in range(40)), encoding="utf-8")
+    (folder / "prompts.txt").write_text("the film\na story\n", encoding="utf-8")
     nodes = [f"n{i}\t{'a' if i % 2 else 'b'}\t{i % 2} {2 + i % 7}" for i in range(120)]
     (folder / "nodes.tsv").write_text("node\tlabel\tfeatures\n" + "\n".join(nodes) + "\n", encoding="utf-8")
     links = [f"n{i}\tn{(i + 2) % 120}" for i in range(120)]
