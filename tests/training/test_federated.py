@@ -22,6 +22,7 @@ from tacit.noise import gaussian_epsilon  # noqa: E402
 from tacit.noise.source import StreamKey  # noqa: E402
 from tacit.training.clipping import FlatClipping, make_clipping  # noqa: E402
 from tacit.training.federated import FederatedRun, LocalTraining, Users, VisitPlan, group_by_user  # noqa: E402
+from tacit.training.federated.integers import LEAST_VARIANCE, SkellamPlan  # noqa: E402
 from tacit.training.federated.local import local_update  # noqa: E402
 from tacit.training.federated.noise import noise_stream  # noqa: E402
 from tacit.training.federated.round import FederatedRound  # noqa: E402
@@ -413,6 +414,16 @@ def plan_named(kind, multiplier, steps=20, cohort=25):
     if kind == "fedavg":
         return TrainingPlan(USERS, cohort, steps, multiplier, 1e-3, unit=Unit.USER)
     return VisitPlan(USERS, cohort, steps, multiplier, 1e-3, factorization=kind)
+
+
+def test_a_run_in_whole_numbers_learns_and_says_what_is_simulated(tokenizer, tmp_path):  # noqa: F811
+    plan = SkellamPlan(USERS, 25, 20, 1.0, 1e-3)
+    run = make_run(tokenizer, tmp_path / "model", plan)
+    guarantee = run.run()
+    assert accuracy(run) > 0.9
+    assert guarantee.epsilon == plan.epsilon()
+    assert "simulated" in " ".join(guarantee.assumptions)
+    assert run.round.code.variance(plan.multiplier) >= LEAST_VARIANCE
 
 
 @pytest.mark.parametrize("kind", ["fedavg", square_root(4)], ids=["fedavg", "ftrl"])

@@ -55,8 +55,8 @@ class FederateConfig(TaskTraining):
         Option(Group.TRAINING),
     ] = 100
     noise: Annotated[
-        Noise[Literal["buffered", "banded", "tree", "independent"] | None],
-        Field(description="ftrl: kind of its noise; buffered by default, independent for comparison."),
+        Noise[Literal["buffered", "banded", "tree", "independent", "skellam"] | None],
+        Field(description="ftrl: kind of its noise; buffered by default, skellam for sums of whole numbers."),
     ] = None
     bands: Annotated[
         int,
@@ -92,6 +92,12 @@ class FederateConfig(TaskTraining):
             raise BadParameterError(
                 "noise-without-ftrl",
                 "{option.noise} is for ftrl: fedavg draws users at random, and its noise is independent",
+            )
+        if self.noise == "skellam" and self.clipping not in ("flat", "automatic", "damped"):
+            raise BadParameterError(
+                "clipping-not-in-whole-numbers",
+                "sums of whole numbers have one bound for the whole update: choose {option.clipping[flat]} or "
+                "{option.clipping[automatic]}",
             )
         return self
 

@@ -7,6 +7,8 @@ gaussian      the Gaussian mechanism, analytically calibrated (approximate DP, l
 multivariate  multivariate Laplace noise (metric DP, Euclidean distance)
 gumbel        Gumbel and truncated Gumbel noise, truncated Poisson counts
 response      binary and k-ary randomized response
+rare          normal noise on very many zeros, of which only those above a threshold are looked at
+skellam       noise in whole numbers that adds up over many clients
 """
 
 from tacit.noise.choice import (

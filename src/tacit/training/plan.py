@@ -22,10 +22,8 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
 from tacit.noise.source import StreamKey
 
-GAUSSIAN_NOISE = (
-    "the noise is Gaussian in the real numbers; single precision approximates it",
-    "the noise comes from a secret random key of the operating system, which is not shown",
-)
+SECRET_KEY = "the noise comes from a secret random key of the operating system, which is not shown"
+GAUSSIAN_NOISE = ("the noise is Gaussian in the real numbers; single precision approximates it", SECRET_KEY)
 
 
 @dataclass(frozen=True)
@@ -138,6 +136,11 @@ class TrainingPlan:
         """The assumption of amplification by sampling: the attacker does not know the sample."""
         return () if self.batch == self.records else (f"nobody learns which {self.unit.value}s were drawn for a step",)
 
+    @property
+    def _noise_assumptions(self) -> tuple[str, ...]:
+        """The assumptions about how noise is drawn and added."""
+        return GAUSSIAN_NOISE
+
     def _noise_parameters(self, steps: int) -> dict[str, object]:
         """How noise and sampling are shown on the card."""
         return {
@@ -175,7 +178,7 @@ class TrainingPlan:
             mechanism=what,
             parameters={**self._noise_parameters(steps), **parameters},
             not_covered=self.not_covered,
-            assumptions=(f"the number of {self.unit.value}s is public", *self._secret_sample, *GAUSSIAN_NOISE),
+            assumptions=(f"the number of {self.unit.value}s is public", *self._secret_sample, *self._noise_assumptions),
             history=() if trials == 1 else (f"{trials} runs on the same {self.unit.value}s, added up",),
         )
         return unless_seeded(promised, secure=secure)

@@ -18,6 +18,7 @@ from tacit.jobs.training.running import (
     task_of,
 )
 from tacit.training.federated import FederatedRun, LocalTraining, VisitPlan, group_by_user
+from tacit.training.federated.integers import SkellamPlan
 from tacit.training.plan import TrainingPlan
 from tacit.training.run import TrainingSettings
 from tacit.training.team import Team
@@ -89,6 +90,16 @@ def plan_for_users(config: FederateConfig, users: int) -> TrainingPlan:
             delta=config.chosen_delta,
             adjacency=config.adjacency,
             unit=Unit.USER,
+            releases=config.trials,
+        )
+    if config.noise == "skellam":
+        return SkellamPlan.planned(
+            epsilon=config.epsilon,
+            users=users,
+            cohort=config.cohort,
+            epochs=config.epochs,
+            delta=config.chosen_delta,
+            adjacency=config.adjacency,
             releases=config.trials,
         )
     return VisitPlan.ordered(

@@ -18,13 +18,14 @@ An update that is not finite counts as no update: somebody's broken rows must no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from tacit.account.matrix import Toeplitz
-from tacit.noise.source import StreamKey
+from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import AnyClipping, QuantileClipping
 from tacit.training.federated.local import LocalTraining, local_update
 from tacit.training.federated.noise import NoiseStream, noise_stream
@@ -93,9 +94,21 @@ class FederatedRound(PlainStep):
                 sums[name] += value
             return loss, 0.0
         clipped = self.clipping.clip(squared)
-        for name, value in update.items():
-            sums[name].add_(value, alpha=float(clipped.factors[name]))
+        factors = {name: float(factor) for name, factor in clipped.factors.items()}
+        self._put(update, factors, key.stream(step, b"rounding/%d" % user), sums, step)
         return loss, float(clipped.shortened)
+
+    def _put(
+        self,
+        update: Mapping[str, Tensor],
+        factors: Mapping[str, float],
+        source: Source,
+        sums: dict[str, Tensor],
+        step: int,
+    ) -> None:
+        """Add a clipped update to the sums."""
+        for name, value in update.items():
+            sums[name].add_(value, alpha=factors[name])
 
     def _noise(self, sums: dict[str, Tensor], step: int, key: StreamKey) -> None:
         assert self.clipping is not None
@@ -103,10 +116,14 @@ class FederatedRound(PlainStep):
         if isinstance(self.clipping, QuantileClipping):
             multiplier = self.clipping.gradient_multiplier(multiplier)
         noise = torch.from_numpy(self._stream(sum(v.numel() for v in sums.values()), key, UPDATES).at(step))
+        self._spread(noise, sums, multiplier * self.clipping.bound)
+
+    def _spread(self, values: Tensor, sums: dict[str, Tensor], alpha: float = 1.0) -> None:
+        """Add a long vector to the sums, parameter by parameter."""
         start = 0
         for value in sums.values():
-            share = noise[start : start + value.numel()].view(value.shape)
-            value.add_(share.to(value.device, value.dtype), alpha=multiplier * self.clipping.bound)
+            share = values[start : start + value.numel()].view(value.shape)
+            value.add_(share.to(value.device, value.dtype), alpha=alpha)
             start += value.numel()
 
     def _stream(self, size: int, key: StreamKey, label: bytes) -> NoiseStream:

@@ -17,6 +17,8 @@ from torch.optim import Optimizer
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Unit
 from tacit.training.clipping import make_clipping
+from tacit.training.federated.integer_round import IntegerRound
+from tacit.training.federated.integers import SkellamPlan
 from tacit.training.federated.local import LocalTraining
 from tacit.training.federated.round import FederatedRound
 from tacit.training.federated.users import Users
@@ -65,6 +67,8 @@ class FederatedRun(TrainingRun):
 
     @property
     def algorithm(self) -> str:
+        if isinstance(self.plan, SkellamPlan):
+            return "FedAvg in whole numbers, users in a fixed order"
         return "FTRL" if isinstance(self.plan, VisitPlan) else "FedAvg"
 
     def _lay_out(self) -> None:
@@ -80,7 +84,8 @@ class FederatedRun(TrainingRun):
 
         count = len(trainable(self.model))
         clipping = make_clipping(self.settings.clipping, self.settings.bound, count) if self.plan.private else None
-        self.round = FederatedRound(
+        kind = IntegerRound if isinstance(self.plan, SkellamPlan) else FederatedRound
+        self.round = kind(
             self.plan,
             collate,
             warn=self.warn,
