@@ -57,6 +57,7 @@ _LAZY = {
     "audit_model": "tacit.jobs.audit",
     "audit_synthetic": "tacit.jobs.audit",
     "audit_text": "tacit.jobs.audit",
+    "audit_vectors": "tacit.jobs.audit",
     "randomize_labels": "tacit.labels",
     "rewrite": "tacit.jobs.rewrite",
     "run": "tacit.jobs.registry",

@@ -68,7 +68,7 @@ def test_every_text_has_a_vector_in_the_ball_and_on_the_grid():
     assert lengths[0] == 0  # nothing is known of an empty text
     release = mechanism.embed(TEXTS)
     assert release.matrix.dtype == np.float32
-    assert release.matrix.shape == (len(TEXTS), 32)
+    assert release.matrix.shape == (len(TEXTS), 64)
     assert release.units == [1] * len(TEXTS)
     promised = release.guarantee
     assert (promised.unit, promised.adjacency, promised.delta) == (Unit.DOCUMENT, Adjacency.ANY_TWO, 1e-6)

@@ -90,7 +90,7 @@ def test_in_memory_it_keeps_the_container_and_the_other_columns_stay_away():
     assert any("topic" in each for each in result.guarantee.not_covered)
     alone = tacit.embed(["one text"], epsilon=8)
     assert len(alone.data) == 1
-    assert len(alone.data[0]) == 32
+    assert len(alone.data[0]) == 64
 
 
 def test_a_user_shares_one_budget_over_rows_and_columns():
@@ -168,7 +168,7 @@ def test_the_command_the_file_of_options_and_the_card(table, tmp_path, capsys):
     assert card.facts.command == "tacit embed --column text --mechanism forward --epsilon 8 --encoder static"
     assert card.guarantee.epsilon == 8
     again = run_job(config_from({"job": "embed", "input": ["a text"], "epsilon": 8}))
-    assert again.matrix.shape == (1, 32)
+    assert again.matrix.shape == (1, 64)
     assert tacit_command(["embed", str(table), "--column", "text", "--epsilon", "8", "--dry-run"]) == 0
     assert "Columns dropped" in capsys.readouterr().out
     assert tacit_command(["embed", str(table), "--column", "text", "--mechanism", "santext", "--epsilon", "8"]) == 2

@@ -83,8 +83,8 @@ def test_the_density_ratio_keeps_the_bound_everywhere(dimension, epsilon):
 def test_whole_weights_are_the_integrals(dimension, epsilon):
     """The cells' weights against independent quadrature, where that does not underflow; slack is an honest bound."""
     noise = AngularNoise(epsilon, dimension)
-    weights = np.diff([0, *noise._ends])
-    total = noise._ends[-1]
+    weights = np.diff([0, *noise.cell_ends])
+    total = noise.cell_ends[-1]
     assert all(weight > 0 for weight in weights)  # no angle is impossible
     chosen = [place for place in range(0, CELLS, 97) if weights[place] / total > 1e-250]
     assert len(chosen) > 10

@@ -18,7 +18,7 @@ from tacit.cli.terminal import error_console, output_console, warn, warn_if_nomi
 from tacit.errors import StoppedError
 from tacit.guarantee import Unit
 from tacit.jobs.fields import Quiet as QuietOption
-from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.result import TrainingProgress, TrainingResult, VectorTrainingResult
 from tacit.rounding import rounded_up
 from tacit.training.plan import TrainingPlan
 from tacit.training.task_registry import TASKS
@@ -91,7 +91,9 @@ def step_line(now: Step, *, private: bool) -> str:
     return f"step {now.step:,} of {now.steps:,}, loss {now.facts.loss:.3f}{spent}"
 
 
-def shown_training(run: Callable[[Any, TrainingProgress], TrainingResult]) -> Callable[[Any, QuietTraining], None]:
+def shown_training(
+    run: Callable[[Any, TrainingProgress], TrainingResult | VectorTrainingResult],
+) -> Callable[[Any, QuietTraining], None]:
     """The command that trains with a bar, then shows the card and the scores."""
 
     def action(config: Any, shown: QuietTraining) -> None:
@@ -102,7 +104,7 @@ def shown_training(run: Callable[[Any, TrainingProgress], TrainingResult]) -> Ca
     return action
 
 
-def show_result(result: TrainingResult, *, quiet: bool) -> None:
+def show_result(result: TrainingResult | VectorTrainingResult, *, quiet: bool) -> None:
     """The card and the scores of a trained model. Of several processes only the first one speaks."""
     if not result.first:
         return

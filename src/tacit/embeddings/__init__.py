@@ -7,5 +7,6 @@ forward      bounded vector + Gaussian noise (DP-Forward, repaired)
 angular      a unit vector turned by a random angle
 depth        the vector of a public sentence that lies deep among the sentences of a document
 words        a noisy vector for each word
+heads        linear classifiers of vectors, released or private
 shared_noise a noisy vector for each word, with one public noise level for the whole vocabulary (NADP, repaired)
 """

@@ -66,6 +66,9 @@ class Angular(ProjectedMechanism):
         vectors[~vectors.any(axis=1), 0] = 1.0
         return vectors
 
+    def clean_vectors(self, texts: Sequence[str]) -> Floats:
+        return self.units(texts)
+
     def turned(self, units: Floats, source: Source) -> Floats:
         """A random vector of length 1 around each of these."""
         if self.form == "angle":

@@ -67,6 +67,13 @@ class VectorMechanism(DocumentMechanism):
     def embed_texts(self, texts: Sequence[str], source: Source) -> list[Floats32]:
         """The only private step: for each text a vector (dimension,), or one for each word (words, dimension)."""
 
+    def clean_vectors(self, texts: Sequence[str]) -> Floats:
+        """The vectors of texts without noise, (texts, dimension), for texts that need no protection and for audits by
+        their holder; where a text has one vector."""
+        raise NoGuaranteeError(
+            "no-clean-vectors", "{mechanism} has no vector of a text that is free of noise", mechanism=self.name
+        )
+
     @property
     @abstractmethod
     def dimension(self) -> int:

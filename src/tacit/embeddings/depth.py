@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.arrays import Floats32
-from tacit.documents.depth import SentenceDepth
+from tacit.arrays import Floats, Floats32
+from tacit.documents.depth import SentenceDepth, sentences_of
 from tacit.embeddings.base import VectorMechanism, on_unit_grid
 from tacit.guarantee import Guarantee, Notion
 from tacit.noise.source import Source
@@ -65,6 +65,13 @@ class DepthVectors(VectorMechanism):
 
     def released_units(self, texts: Sequence[str], vectors: Sequence[Floats32]) -> list[int]:
         return self.count_units(texts)
+
+    def clean_vectors(self, texts: Sequence[str]) -> Floats:
+        """The mean of the vectors of a text's sentences, of length 1."""
+        means = [self.chooser.sentence_encoder.encode(sentences_of(text)).mean(axis=0) for text in texts]
+        wide = np.stack(means).astype(np.float64)
+        lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+        return np.asarray(wide / np.where(lengths > 0, lengths, 1.0))
 
     def embed_texts(self, texts: Sequence[str], source: Source) -> list[Floats32]:
         released: list[Floats32] = []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tacit.arrays import Floats
 from tacit.embeddings.base import VectorMechanism
 from tacit.embeddings.projection import PublicProjection
 from tacit.encoders import encoder_needs
@@ -30,7 +32,7 @@ class ProjectedMechanism(VectorMechanism):
     """
 
     encoder: str = parameter("static", service_values=("static", "minilm"), needs=needs_of_encoder_value)
-    dimensions: int = parameter(32, low=1, high=4096)
+    dimensions: int = parameter(64, low=1, high=4096)
     public: str | None = None
     batch_size: int = parameter(64, low=1, service_most=256)
 
@@ -51,6 +53,9 @@ class ProjectedMechanism(VectorMechanism):
 
     def load_public(self) -> None:
         self.projection.load()
+
+    def clean_vectors(self, texts: Sequence[str]) -> Floats:
+        return self.projection.apply(texts)
 
     def projected_promise(self, notion: Notion, epsilon: float, **more: Any) -> Guarantee:
         """A guarantee with what is the same for all of these mechanisms filled in."""

@@ -63,7 +63,7 @@ class EmbedConfig(RowReleaseConfig):
     encoder: Encoder = "static"
     dimensions: Annotated[
         int | None,
-        Field(ge=1, description="Directions of public text that are kept, by default what suits the mechanism (32; 16 "
+        Field(ge=1, description="Directions of public text that are kept, by default what suits the mechanism (64; 16 "
               "for angular): few for single texts, more for many together."),
         Option(Group.MODEL),
     ] = None  # fmt: skip
@@ -167,7 +167,7 @@ def embed(
     >>> import tacit
     >>> result = tacit.embed(["a charming film", "play some music"], epsilon=10)
     >>> result.matrix.shape, result.card.guarantee.epsilon
-    ((2, 32), 10.0)
+    ((2, 64), 10.0)
     """
     config = EmbedConfig(
         input=list(input) if isinstance(input, Iterator) else input,

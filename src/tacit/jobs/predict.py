@@ -53,7 +53,10 @@ class PredictConfig(Config):
     force: Annotated[Force, Field(description="Replace an existing output file.")] = False
 
     def needs(self) -> list[Ability]:
-        return [MODELS, *needs_of_rows(self.data), *needs_of_place(str(self.output or ""))]
+        from tacit.jobs.training.vector_models import is_vector_model
+
+        models = [] if is_vector_model(self.model) else [MODELS]
+        return [*models, *needs_of_rows(self.data), *needs_of_place(str(self.output or ""))]
 
     def named_columns(self, roles: tuple[str, ...]) -> dict[str, str]:
         """The columns that were named, by role."""
@@ -92,9 +95,12 @@ class PredictionResult:
 def run(config: PredictConfig, progress: WorkProgress | None = None) -> PredictionResult:
     """The predictions of a model; they are written beside the rows if an output is named."""
     from tacit.jobs.training.predictions import predict_for_rows
+    from tacit.jobs.training.vector_models import is_vector_model, predict_with_vectors
 
     if config.output is not None and config.output.exists() and not config.force:
         raise BadInputError("output-exists", "{path} exists: give another name, or {option.force}", path=config.output)
+    if is_vector_model(config.model):
+        return predict_with_vectors(config)
     return predict_for_rows(config, progress or (lambda what, done, total: None))
 
 

@@ -66,6 +66,7 @@ JOBS: Final[dict[str, JobPlace]] = {
     "evaluate corpus": JobPlace("tacit.jobs.evaluate_corpus", "CorpusConfig"),
     "audit mechanism": JobPlace("tacit.jobs.audit.mechanism", "MechanismAuditConfig"),
     "audit text": JobPlace("tacit.jobs.audit.text", "TextAuditConfig"),
+    "audit vectors": JobPlace("tacit.jobs.audit.vectors", "VectorAuditConfig"),
     "audit model": JobPlace("tacit.jobs.audit.model", "ModelAuditConfig"),
     "audit synthetic": JobPlace("tacit.jobs.audit.synthetic", "SyntheticAuditConfig"),
     "audit canaries": JobPlace("tacit.jobs.audit.canaries", "CanariesConfig"),

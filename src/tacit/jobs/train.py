@@ -15,7 +15,18 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option, Varied, quotable
-from tacit.jobs.fields import AnyOptimizer, Bound, GradientEngine, Model, PublicName, Released, Strategy, Task
+from tacit.jobs.fields import (
+    AnyOptimizer,
+    Bound,
+    Data,
+    GradientEngine,
+    Model,
+    PublicName,
+    Released,
+    Strategy,
+    Task,
+    Vectors,
+)
 from tacit.jobs.training.options import (
     RecordTraining,
     TaskConfigs,
@@ -23,10 +34,10 @@ from tacit.jobs.training.options import (
     missing_epsilon,
     needs_of_model,
 )
-from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.result import TrainingProgress, TrainingResult, VectorTrainingResult
 from tacit.jobs.training.tasks import AnswerRows, ClassifyRows, RegressRows, TagRows
 from tacit.jobs.values import split_at_commas
-from tacit.needs import OPACUS, Ability
+from tacit.needs import OPACUS, Ability, needs_of_place
 from tacit.needs import check as check_needs
 from tacit.precision import Precision
 from tacit.training.start import RANDOM_START, is_from_scratch, usual_rate
@@ -72,9 +83,14 @@ class TrainConfig(TaskTraining, RecordTraining):
                 "needless-epsilon",
                 "public and released text needs no noise: leave {option.epsilon} out, or the other option",
             )
-        if self.epsilon is None and not without_noise:
+        if self.epsilon is None and not without_noise and not self.reads_vectors:
             raise missing_epsilon()
         return self
+
+    @property
+    def reads_vectors(self) -> bool:
+        """Whether it learns from vectors in place of texts; those that were released need no noise."""
+        return False
 
     def needs(self) -> list[Ability]:
         engine = [OPACUS] if self.gradient_engine == "opacus" else []
@@ -119,11 +135,38 @@ class TrainClassify(ClassifyRows, _Pooled):
 
     job: ClassVar[str] = "train classify"
 
+    data: Annotated[Data, Varied(metavar="[DATA]")] = None
+    vectors: Annotated[
+        Vectors,
+        Field(description="Train on this file of 'tacit embed' in place of texts: released vectors (with their card) "
+              "at no cost, others with an epsilon."),
+        Varied(group=Group.DATA, metavar="FILE"),
+    ] = None  # fmt: skip
     label_smoothing: Annotated[
         float,
         Field(description="Share of a label that is spread over all: less sure, less wrong."),
         Option(Group.TRAINING),
     ] = 0.1
+
+    @model_validator(mode="after")
+    def _texts_or_vectors(self) -> Self:
+        if (self.data is None) == (self.vectors is None):
+            raise BadParameterError(
+                "texts-or-vectors", "give rows of texts as data, or a file of vectors with {option.vectors[FILE]}"
+            )
+        if self.vectors is not None and (self.released is not None or self.public is not None):
+            raise BadParameterError(
+                "texts-or-vectors",
+                "vectors have their card beside them: leave out {option.released} and {option.public}",
+            )
+        return self
+
+    @property
+    def reads_vectors(self) -> bool:
+        return self.vectors is not None
+
+    def needs(self) -> list[Ability]:
+        return super().needs() if self.vectors is None else needs_of_place(self.vectors)
 
     def task_options(self) -> dict[str, Any]:
         return {"smoothing": self.label_smoothing}
@@ -196,8 +239,12 @@ CONFIGS: Final[TaskConfigs[TrainConfig]] = TaskConfigs(
 """The configuration of each task, those of plug-ins too."""
 
 
-def run(config: TrainConfig, progress: TrainingProgress | None = None) -> TrainingResult:
+def run(config: TrainConfig, progress: TrainingProgress | None = None) -> TrainingResult | VectorTrainingResult:
     """A model that has learned from the records of a configuration, in its folder, with its card."""
+    if isinstance(config, TrainClassify) and config.reads_vectors:
+        from tacit.jobs.training.vector_models import train_on_vectors
+
+        return train_on_vectors(config)
     from tacit.jobs.training.records import train_on_records
 
     return train_on_records(config, progress or TrainingProgress())
@@ -205,13 +252,13 @@ def run(config: TrainConfig, progress: TrainingProgress | None = None) -> Traini
 
 def train(
     task: str,
-    data: object,
+    data: object = None,
     *,
     output: str | Path,
     epsilon: float | None = None,
     progress: TrainingProgress | None = None,
     **options: Any,
-) -> TrainingResult:
+) -> TrainingResult | VectorTrainingResult:
     """A model for a task, trained under differential privacy; files or data in memory, options as in the task's
     configuration (`tacit.jobs.train.CONFIGS`).
 

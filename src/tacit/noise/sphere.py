@@ -44,7 +44,8 @@ MANTISSA_BITS: Final = 53
 
 
 class AngularNoise:
-    """Random angles around unit vectors of one dimension at one epsilon; `slack` is what rounding can add to a loss."""
+    """Random angles around unit vectors of one dimension at one epsilon; `slack` is what rounding can add to a loss,
+    `cell_ends` the running sums of the whole weights of the cells."""
 
     def __init__(self, epsilon: float, dimension: int) -> None:
         self.epsilon = positive(epsilon, "epsilon")
@@ -56,7 +57,7 @@ class AngularNoise:
         self.width = math.pi / CELLS
         logarithms, largest = self._cell_integrals()
         self.slack = 2.0 * (largest + 64.0) * 2.0**-48
-        self._ends = list(accumulate(_whole_weights(logarithms)))
+        self.cell_ends = list(accumulate(_whole_weights(logarithms)))
 
     def log_density(self, angles: Floats) -> Floats:
         """ln g(t), without its normalizer."""
@@ -97,7 +98,7 @@ class AngularNoise:
 
     def _cells(self, count: int, source: Source) -> Integers:
         """Cells by their whole weights: uniform integers below the sum, drawn until they are below it."""
-        total, words = self._ends[-1], uniform_words(source)
+        total, words = self.cell_ends[-1], uniform_words(source)
         bits = total.bit_length()
         size = -(-bits // WORD_BITS)
         shift = size * WORD_BITS - bits
@@ -105,7 +106,7 @@ class AngularNoise:
         for place in range(count):
             while (ticket := int.from_bytes(words(size).tobytes(), "little") >> shift) >= total:
                 pass
-            cells[place] = bisect_right(self._ends, ticket)
+            cells[place] = bisect_right(self.cell_ends, ticket)
         return cells
 
     def around(self, units: Floats, source: Source) -> Floats:

@@ -17,7 +17,7 @@ grow with the number of classes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,11 +72,33 @@ def identify(
 ) -> Identified:
     """Try all three attackers on every row. Rows of one cluster are not taken as independent in the intervals."""
     require("sklearn", extra="audit", purpose=PURPOSE)
+    ready = {"original": _vectors(encoder, originals), "released": _vectors(encoder, released)}
+    return _identified(originals, released, ready, labels, groups, clusters, seed, progress)
+
+
+def identify_vectors(
+    originals: NDArray[np.float32], released: NDArray[np.float32], labels: Sequence[str], *, seed: int = 0
+) -> Identified:
+    """Try all three attackers on vectors: those without noise, and those that were released."""
+    require("sklearn", extra="audit", purpose=PURPOSE)
+    none = [""] * len(labels)
+    return _identified(none, none, {"original": originals, "released": released}, labels, None, None, seed, None)
+
+
+def _identified(
+    originals: Sequence[str],
+    released: Sequence[str],
+    ready: Mapping[str, NDArray[np.float32] | None],
+    labels: Sequence[str],
+    groups: Sequence[str] | None,
+    clusters: Sequence[str] | None,
+    seed: int,
+    progress: StepProgress | None,
+) -> Identified:
     names, y = np.unique(np.asarray(labels, dtype=object).astype(str), return_inverse=True)
     y = y.astype(np.int64)
     folds = folds_of(y, groups, seed)
     scores = {name: np.full((len(y), len(names)), -np.inf, dtype=np.float32) for name in _SITUATIONS}
-    ready = {"original": _vectors(encoder, originals), "released": _vectors(encoder, released)}
     for fold in range(FOLDS):
         test, train = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         for trained_on, texts in (("original", originals), ("released", released)):

@@ -181,11 +181,17 @@ def summary(name: str, ranks: Ranks, ceiling: float, ceiling_ten: float, *, look
 # The report ---------------------------------------------------------------------------------------------------------
 
 
-def section(linkages: Sequence[Linkage], pairs: TextPairs) -> Section:
+TEXT_ATTACKERS = (
+    "ranks them for each released text: by the words they share, by sentence vectors (where an encoder is installed), "
+    "and by the number of tokens alone, which word mechanisms do not hide"
+)
+VECTOR_ATTACKER = "ranks them for each released vector by its cosine with their vectors, which anybody can compute"
+
+
+def section(linkages: Sequence[Linkage], pairs: TextPairs, attackers: str = TEXT_ATTACKERS) -> Section:
     text = (
-        f"The attacker holds {len(pairs):,} originals and ranks them for each released text: by the words they share, "
-        "by sentence vectors (where an encoder is installed), and by the number of tokens alone, which word mechanisms "
-        "do not hide. Linking gets harder with more originals to choose from."
+        f"The attacker holds {len(pairs):,} originals and {attackers}. Linking gets harder with more originals to "
+        "choose from."
     )
     best = max(linkages, key=lambda each: each.top1.rate)
     findings = [

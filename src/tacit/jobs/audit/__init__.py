@@ -8,9 +8,10 @@ from tacit.jobs.audit.mechanism import audit_mechanism
 from tacit.jobs.audit.model import audit_model
 from tacit.jobs.audit.synthetic import audit_synthetic
 from tacit.jobs.audit.text import audit_text
+from tacit.jobs.audit.vectors import audit_vectors
 from tacit.report import Report
 
-__all__ = ["audit", "audit_mechanism", "audit_model", "audit_synthetic", "audit_text"]
+__all__ = ["audit", "audit_mechanism", "audit_model", "audit_synthetic", "audit_text", "audit_vectors"]
 
 
 def audit(audited: Any = None, private: object = None, /, **options: Any) -> Report:

@@ -45,6 +45,32 @@ class TrainingProgress:
 
 
 @dataclass(frozen=True)
+class VectorTrainingResult:
+    """A trained classifier of vectors: what it promises, where it lies, how well it does. It has no steps and no
+    gradients, so no plan either."""
+
+    guarantee: Guarantee
+    folder: Path
+    task: str
+    scores: Report | None = None
+    configuration: Mapping[str, object] = field(default_factory=dict)
+    checked: Checked | None = None
+    first: bool = True
+
+    @property
+    def card(self) -> Card:
+        return Card(self.guarantee, configuration=self.configuration)
+
+    @property
+    def score(self) -> float | None:
+        """The measure of the task on the test rows."""
+        return None if self.scores is None else main_score(self.scores.sections[0])
+
+    def __str__(self) -> str:
+        return f"{self.folder}: {self.guarantee}"
+
+
+@dataclass(frozen=True)
 class TrainingResult:
     """A trained model: what it promises, where it lies, how well it does.
 
