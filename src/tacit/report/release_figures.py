@@ -69,8 +69,8 @@ def cloud_figure(
     their own and those `beside`, have the same scale."""
     height = 400.0
     everything = [*clouds, *beside]
-    left, right = _reach([x for cloud in everything for x, _ in cloud.places], [mark.place[0] for mark in marks])
-    low, high = _reach([y for cloud in everything for _, y in cloud.places], [mark.place[1] for mark in marks])
+    left, right = _reach([x for cloud in everything for x, _ in cloud.places], _ends_of_circles(marks, 0))
+    low, high = _reach([y for cloud in everything for _, y in cloud.places], _ends_of_circles(marks, 1))
     unit = min((WIDTH - 2 * MARGIN) / max(right - left, 1e-9), (height - 2 * MARGIN) / max(high - low, 1e-9))
 
     def on_page(place: tuple[float, float]) -> tuple[float, float]:
@@ -99,11 +99,16 @@ def cloud_figure(
     return Figure(title, str(canvas), description)
 
 
-def _reach(points: Sequence[float], marks: Sequence[float]) -> tuple[float, float]:
-    """The ends of an axis: all marks, and the points without the farthest of 200, which would squeeze the others."""
+def _ends_of_circles(marks: Sequence[Mark], axis: int) -> list[float]:
+    """Where the circles of uncertainty begin and end on an axis, so that none is cut off at the edge of the map."""
+    return [mark.place[axis] + side * mark.radius for mark in marks for side in (-1, 1)]
+
+
+def _reach(points: Sequence[float], circles: Sequence[float]) -> tuple[float, float]:
+    """The ends of an axis: all circles, and the points without the farthest of 200, which would squeeze the others."""
     ordered = sorted(points)
     cut = len(ordered) // 200
-    return min([ordered[cut], *marks]), max([ordered[-1 - cut], *marks])
+    return min([ordered[cut], *circles]), max([ordered[-1 - cut], *circles])
 
 
 def proportions_figure(title: str, bars: Sequence[ShareBar], description: str) -> Figure:
