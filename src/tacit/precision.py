@@ -12,11 +12,17 @@ from typing import Literal
 Precision = Literal["float32", "fast"]
 
 
-def in_sixteen_bits(precision: Precision) -> bool:
-    """Whether to compute with 16 bits: processors that only imitate it are slower than with 32."""
+def in_sixteen_bits(precision: Precision, device: str = "cpu") -> bool:
+    """Whether to compute with 16 bits on this kind of device: processors that only imitate it are slower than with
+    32, and so are old graphics cards."""
     if precision != "fast":
         return False
     import torch
+
+    if device == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device != "cpu":
+        return False
 
     checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(bool(getattr(torch.cpu, name, bool)()) for name in checks)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from tacit.devices import check_device
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.sources import Source
 from tacit.jobs.values import StrategyName, named_values, number_or_auto, split_at_commas
@@ -307,6 +308,15 @@ Address = Annotated[
 Workers = Annotated[int, Field(ge=1, description="Processes to use."), Option(Group.RUN)]
 Physical = Annotated[
     int, Field(ge=1, description="Records worked on at a time; no influence on the result."), Option(Group.RUN)
+]
+Device = Annotated[
+    str,
+    AfterValidator(check_device),
+    Field(
+        description="Where the model computes: cpu, cuda, cuda:N or mps; 'auto' takes a graphics card if there is one. "
+        "It has no influence on the promise."
+    ),
+    Option(Group.RUN, metavar="DEVICE"),
 ]
 Tensorboard = Annotated[bool, Field(description="Also log for TensorBoard (private/tensorboard)."), Option(Group.RUN)]
 Resume = Annotated[bool, Field(description="Go on with an unfinished run in the output folder."), Option(Group.RUN)]

@@ -15,6 +15,7 @@ from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AutoDelta,
     Bound,
+    Device,
     Force,
     LabelColumn,
     LearningRate,
@@ -151,6 +152,9 @@ class GraphConfig(Config):
     start_seed: Annotated[
         StartSeed, Field(description="Seed of what is drawn in public, 0 by default: subgraphs, links, new weights.")
     ] = None
+    device: Annotated[
+        Device, Field(description="subgraphs: where the network computes: auto, cpu, cuda, cuda:N, mps.")
+    ] = "auto"
 
     def needs(self) -> list[Ability]:
         return [

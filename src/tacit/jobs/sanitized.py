@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from tacit.catalog import build, find, needs_of_mechanism
+from tacit.devices import device_named
 from tacit.documents.pretraining.corpus import read_public
 from tacit.errors import BadParameterError, require
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     Batch,
+    Device,
     LearningRate,
     Length,
     MechanismName,
@@ -83,6 +85,7 @@ class SanitizedConfig(Config):
     learning_rate: Annotated[LearningRate[float], Field(description="The largest learning rate.")] = 5e-5
     seed: PublicSeed = 0
     resume: Resume = False
+    device: Device = "auto"
 
     @model_validator(mode="after")
     def _rewrites_what_it_is_given(self) -> Self:
@@ -153,7 +156,7 @@ def run(
         ),
         folder=config.output, seed=config.seed, warn=warn,
         origin=replace(starting_weights(model_folder(config.model)), public=corpus.name),
-        configuration=config.identity(),
+        configuration=config.identity(), device=device_named(config.device),
     )  # fmt: skip
 
     def stepped(now: StepReport) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -97,8 +97,8 @@ class Training:
         """Replace the checkpoint in the private part of `folder`."""
         checkpoint = Checkpoint(
             step=step,
-            parameters={name: p.detach().clone() for name, p in self.parameters.items()},
-            optimizer=self.optimizer.state_dict(),
+            parameters={name: _on_processor(p.detach()) for name, p in self.parameters.items()},
+            optimizer=_on_processor(self.optimizer.state_dict()),
             scheduler=self.scheduler.state_dict(),
             bound=0.0 if self.clipping is None else float(self.clipping.bound),
             fingerprint=fingerprint,
@@ -115,6 +115,20 @@ class Training:
         self.scheduler.load_state_dict(checkpoint["scheduler"])
         if isinstance(self.clipping, QuantileClipping):
             self.clipping.bound = float(checkpoint["bound"])
+
+
+State = TypeVar("State")
+
+
+def _on_processor(state: State) -> State:
+    """The same numbers in the memory of the processor, so that a run may go on with another device."""
+    if isinstance(state, Tensor):
+        return cast("State", state.cpu())
+    if isinstance(state, dict):
+        return cast("State", {name: _on_processor(value) for name, value in state.items()})
+    if isinstance(state, list):
+        return cast("State", [_on_processor(value) for value in state])
+    return state
 
 
 def read_checkpoint(folder: Path) -> tuple[bytes, Checkpoint]:

@@ -26,6 +26,7 @@ import hashlib
 import pickle
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -34,6 +35,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tacit.devices import device_of, moved
 from tacit.noise.source import public_generator
 from tacit.precision import Precision, in_sixteen_bits
 from tacit.progress import StepProgress
@@ -74,8 +76,9 @@ class Halves:
     @torch.no_grad()
     def below(self, batch: Batch) -> Tensor:
         self.bottom.eval()
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.fast):
-            hidden: Tensor = self.bottom(**model_inputs(batch)).last_hidden_state
+        device = device_of(self.bottom)
+        with torch.autocast(device.type, torch.bfloat16) if self.fast else nullcontext():
+            hidden: Tensor = self.bottom(**model_inputs(moved(batch, device))).last_hidden_state
         return hidden.float()
 
     def continued(self, batch: Batch) -> dict[str, Tensor]:
@@ -171,7 +174,8 @@ def _set_layers(body: nn.Module, owner: str, name: str, layers: Iterable[nn.Modu
 
 @dataclass
 class Kept:
-    """The output of the lower half for every record, one after the other, in half precision."""
+    """The output of the lower half for every record, one after the other, in half precision, in the memory of the
+    processor."""
 
     values: Tensor
     starts: NDArray[np.int64]
@@ -190,8 +194,9 @@ class Kept:
         return states
 
     def added(self, batch: Batch, records: Sequence[int]) -> Batch:
-        """A batch of these records for the upper half."""
-        return {**batch, "inputs_embeds": self.of(records, batch["input_ids"].shape[1])}
+        """A batch of these records for the upper half, on the device of the batch."""
+        pieces = batch["input_ids"]
+        return {**batch, "inputs_embeds": self.of(records, pieces.shape[1]).to(pieces.device)}
 
 
 class StateMemory:
@@ -224,7 +229,8 @@ class StateMemory:
         """Whether made-up records have the same numbers, bit for bit, whatever is computed beside them. It is a matter
         of the machine and of shapes, so it is tried once for models of one shape."""
         shapes = tuple((name, tuple(value.shape)) for name, value in halves.bottom.named_parameters())
-        key = (type(halves.bottom), shapes, halves.fast, type(task), task.length, rows, torch.get_num_threads())
+        device = str(device_of(halves.bottom))
+        key = (type(halves.bottom), shapes, halves.fast, type(task), task.length, rows, torch.get_num_threads(), device)
         if key not in self._independent:
             self._independent[key] = _are_independent(halves, task, tokenizer, rows)
         return self._independent[key]
@@ -250,10 +256,11 @@ def computed_once(
     hidden = int(getattr(getattr(model, "config", None), "hidden_size", 0) or 0)
     if not hidden or not fits(encoded, hidden):
         return None, None
-    halves = cut(model, task, task.probes(tokenizer))
+    device = device_of(model)
+    halves = cut(model, task, [moved(probe, device) for probe in task.probes(tokenizer)])
     if halves is None:
         return None, None
-    halves.fast = in_sixteen_bits(precision)
+    halves.fast = in_sixteen_bits(precision, device.type)
     return halves, keep(halves, task, encoded, tokenizer, hidden=hidden, progress=progress)
 
 
@@ -299,7 +306,7 @@ def _computed(
     values = torch.empty(int(lengths.sum()), hidden, dtype=torch.float16)
     done = 0
     for records in _together(lengths, task.length, rows):
-        states = _filled(halves, task, [encoded[i] for i in records], tokenizer, rows).half()
+        states = _filled(halves, task, [encoded[i] for i in records], tokenizer, rows).half().cpu()
         for row, record in enumerate(records):
             start = int(starts[record])
             values[start : start + int(lengths[record])] = states[row, : int(lengths[record])]
@@ -313,7 +320,14 @@ def _digest(
 ) -> bytes:
     """Of all that the numbers depend on: the layers, the records, and the shapes that they are computed in."""
     digest = hashlib.blake2b(digest_size=32)
-    settings = (str(getattr(halves.bottom, "config", "")), halves.fast, task.length, batch, torch.get_num_threads())
+    settings = (
+        str(getattr(halves.bottom, "config", "")),
+        halves.fast,
+        task.length,
+        batch,
+        torch.get_num_threads(),
+        str(device_of(halves.bottom)),
+    )
     filling = {name: task.padding(name, tokenizer) for name in (encoded[0] if encoded else {})}
     digest.update(pickle.dumps((type(halves.bottom).__qualname__, settings, filling)))
     for name, value in halves.bottom.state_dict().items():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
+from tacit.devices import device_of
 from tacit.training.gradients import PaddingError
 from tacit.training.gradients.examples import without_dropout
 from tacit.training.gradients.padding import refuse_padding
@@ -26,11 +27,12 @@ def choose_layout(
 ) -> float:
     """Set `side` and `constant` of the task; the deviation of a record that is filled up from the record alone."""
     refused: PaddingError | None = None
+    device = device_of(model)
     for side, constant in task.layouts(tokenizer):
         task.side, task.constant = side, constant
         try:
             with without_dropout(model):
-                deviation = refuse_padding(model, task.loss, task.filled(tokenizer))
+                deviation = refuse_padding(model, task.loss, [record.on(device) for record in task.filled(tokenizer)])
         except PaddingError as error:
             refused = refused or error
             continue

@@ -60,7 +60,7 @@ class MeanPooledForSequenceClassification(PreTrainedModel):
         self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, **more: Tensor
     ) -> SequenceClassifierOutput:
         states = self.body(input_ids=input_ids, attention_mask=attention_mask, **more).last_hidden_state
-        mask = torch.ones(states.shape[:2], dtype=torch.long) if attention_mask is None else attention_mask
+        mask = states.new_ones(states.shape[:2]) if attention_mask is None else attention_mask
         weights = mask.to(states)[..., None]
         mean = (states * weights).sum(1) / weights.sum(1).clamp_min(1.0)
         return SequenceClassifierOutput(logits=self.head(self.dropout(mean)))

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from tacit.devices import device_of, moved
 from tacit.errors import BadInputError, BadParameterError
 from tacit.precision import Precision
 from tacit.training.checkpoint import RunState, run_state
 from tacit.training.frozen import computed_once
+from tacit.training.gradients import Batch
 from tacit.training.models import load_model
 from tacit.training.origin import SETTINGS
 from tacit.training.tasks import Row, Task, task_named
@@ -83,12 +85,13 @@ def predict_rows(
     halves, kept = (None, None) if once is None else computed_once(model, task, encoded, tokenizer, precision=once)
     predictor = model if halves is None else halves.top
     predictions = [""] * len(rows)
+    device = device_of(predictor)
     with torch.random.fork_rng(devices=[]):
         # The same masks whenever a masked language model is asked.
         torch.manual_seed(0)
         for start in range(0, len(order), batch):
             records = order[start : start + batch]
-            numbers = task.collate([encoded[i] for i in records], tokenizer)
+            numbers: Batch = moved(task.collate([encoded[i] for i in records], tokenizer), device)
             numbers = numbers if kept is None else kept.added(numbers, records)
             predicted = task.predict(predictor, numbers, tokenizer, [rows[i] for i in records])
             for i, prediction in zip(records, predicted, strict=True):

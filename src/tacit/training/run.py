@@ -26,6 +26,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from tacit.card import Card
+from tacit.devices import device_of, moved, seed_torch
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.lineage import CARD, SETTINGS
@@ -133,7 +134,7 @@ class TrainingRun:
 
     `origin` says what is known about the starting weights and the data; `trials` how many runs on the same records were
     compared; `configuration` the options that made the run, for its card. In a `team` of processes each holds the same
-    run.
+    run. The model computes on `device`, and stays there.
     """
 
     task: Task
@@ -150,6 +151,7 @@ class TrainingRun:
     configuration: Mapping[str, object] = field(default_factory=dict)
     team: Team = field(default_factory=Team)
     checked: Checked | None = None
+    device: torch.device | str = "cpu"
     prepared: StepProgress = field(default=lambda done, total: None)
     _padding: float = field(default=0.0, init=False, repr=False)
 
@@ -177,6 +179,7 @@ class TrainingRun:
         # A promise that cannot be made is refused before the first step.
         self.promise()
         beginning = self.team.from_first(self._beginning(resume) if self.team.first else None)
+        self.model.to(self.device)
         self._lay_out()
         step = self._step()
         parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
@@ -246,17 +249,18 @@ class TrainingRun:
         encoded = self._encoded()
         lengths = np.array([_length(example) for example in encoded])
 
-        probes, filled = self.task.probes(self.tokenizer), []
+        device = device_of(self.model)
+        probes, filled = [moved(probe, device) for probe in self.task.probes(self.tokenizer)], []
         trained = self.model
         halves, kept = computed_once(
             self.model, self.task, encoded, self.tokenizer, precision=self.settings.precision, progress=self.prepared
         )
         if halves is not None:
             trained, probes = halves.top, [halves.continued(probe) for probe in probes]
-            filled = [halves.continued_alone(record) for record in self.task.filled(self.tokenizer)]
+            filled = [halves.continued_alone(record.on(device)) for record in self.task.filled(self.tokenizer)]
 
         def collate(records: Sequence[int]) -> Batch:
-            batch = self.task.collate([encoded[i] for i in records], self.tokenizer)
+            batch = moved(self.task.collate([encoded[i] for i in records], self.tokenizer), device)
             return batch if kept is None else kept.added(batch, records)
 
         shared = (self.plan, collate, self.settings.physical, self.warn, lengths, self.team)
@@ -270,8 +274,7 @@ class TrainingRun:
     def _seed_torch(self, key: StreamKey, step: int) -> None:
         """Dropout and masks of a step, so that a repeated step is the same; each process of a team has its own."""
         drawn = int(key.stream(step, b"torch").generator.integers(2**62))
-        # torch.manual_seed also looks for devices that are not in use, which takes longer than a small step.
-        torch.default_generator.manual_seed(drawn + self.team.rank)
+        seed_torch(drawn + self.team.rank)
 
     def _optimizer(self, parameters: list[nn.Parameter]) -> Optimizer:
         chosen = self.settings

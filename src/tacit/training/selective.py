@@ -26,6 +26,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from tacit.account.delta import check_delta, check_trials
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Provenance, ProvenanceKind
@@ -179,6 +181,7 @@ class TwoPhases:
     origin: Origin = field(default_factory=Origin)
     rule: str = ""
     configuration: Mapping[str, object] = field(default_factory=dict)
+    device: torch.device | str = "cpu"
 
     def __post_init__(self) -> None:
         if (self.kind is FirstKind.PRIVATE) != self.first_plan.private:
@@ -264,7 +267,7 @@ class TwoPhases:
             origin = replace(self.origin, public=self.public) if self.kind is FirstKind.PUBLIC else self.origin
             run = FirstPhase(
                 self.task, model, tokenizer, self.first_rows, self.first_plan, self.first_settings, place, self.seed,
-                self.trials, self.warn, origin, facts=self.facts, redaction=self.redaction,
+                self.trials, self.warn, origin, facts=self.facts, redaction=self.redaction, device=self.device,
             )  # fmt: skip
             unfinished = state is RunState.UNFINISHED
             promised = run.run(None if progress is None else lambda p: progress(1, p), resume=unfinished)
@@ -277,7 +280,7 @@ class TwoPhases:
         model, tokenizer = self.load(self.working_folder)
         run = SecondPhase(
             self.task, model, tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed, self.trials,
-            self.warn, self.origin, self.configuration, first=first, facts=self.facts,
+            self.warn, self.origin, self.configuration, first=first, facts=self.facts, device=self.device,
         )  # fmt: skip
         unfinished = run_state(self.folder) is RunState.UNFINISHED
         return run.run(None if progress is None else lambda p: progress(2, p), resume=unfinished)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Ids
+from tacit.devices import device_named
 from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import BadInputError, require
 from tacit.guarantee import Guarantee, Provenance
@@ -204,5 +205,5 @@ def _learn_by_subgraphs(
         not_covered=features_of(config).not_covered,
     )
     progress.planned(plan)
-    network, _ = train_subgraphs(graph, training, plan, key, settings, progress.stepped)
+    network, _ = train_subgraphs(graph, training, plan, key, settings, progress.stepped, device_named(config.device))
     return LearnedGraph(guarantee, predict_all(network, graph).argmax(1), plan, network)

@@ -18,6 +18,7 @@ from tacit.jobs.fields import (
     Bound,
     Clipping,
     Data,
+    Device,
     Labels,
     LearningRate,
     Model,
@@ -56,6 +57,7 @@ class PrivateTraining(Config):
     learning_rate: LearningRate[float | None] = None
     bound: Bound = 1.0
     resume: Resume = False
+    device: Device = "auto"
 
     @property
     def chosen_delta(self) -> float | None:

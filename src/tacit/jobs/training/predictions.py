@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tacit.devices import device_named
 from tacit.errors import BadInputError
 from tacit.jobs.predict import (
     PredictConfig,
@@ -17,6 +18,7 @@ from tacit.training.prediction import load_trained, predict_rows
 def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> PredictionResult:
     """The predictions of a trained model, written and scored as its options say."""
     task, network, tokenizer = load_trained(config.model)
+    network.to(device_named(config.device))  # type: ignore[arg-type]
     usual = task.columns or {role: role for role in task.roles if role not in task.optional_roles}
     names = {**usual, **config.named_columns(task.roles)}
     if config.score and task.target and task.target not in names:

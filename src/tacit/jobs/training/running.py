@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 import torch
 from torch import nn
 
+from tacit.devices import device_named
 from tacit.errors import BadParameterError
 from tacit.evaluation.predictions import measured_section, prediction_section
 from tacit.jobs.training.options import PrivateTraining, TaskTraining
@@ -73,6 +74,7 @@ class ConfiguredRun(TypedDict):
     trials: int
     warn: Callable[[str], None]
     configuration: Mapping[str, object]
+    device: torch.device
 
 
 def run_options(config: PrivateTraining, folder: Path, progress: TrainingProgress) -> ConfiguredRun:
@@ -83,6 +85,7 @@ def run_options(config: PrivateTraining, folder: Path, progress: TrainingProgres
         trials=config.trials,
         warn=progress.remarked,
         configuration=config.identity(),
+        device=device_named(config.device),
     )
 
 

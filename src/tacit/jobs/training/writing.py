@@ -11,6 +11,7 @@ import torch
 from tacit.auditing.models.canaries import load_canaries
 from tacit.auditing.models.synthetic import release_report
 from tacit.auditing.models.writers import writer_losses
+from tacit.devices import device_named
 from tacit.errors import BadInputError
 from tacit.jobs.released_rows import card_of_rows, write_rows_with_card
 from tacit.jobs.synthesize_training import SynthesisProgress, SyntheticRows, TrainedSynthesisConfig
@@ -96,10 +97,13 @@ def write_release(config: TrainedSynthesisConfig, progress: SynthesisProgress) -
         rows=config.rows, counts=writer.counts, filters=filters, sampling=sampling, task=writer.task,
         weights=writer.weights(),
     )  # fmt: skip
+    device = device_named(config.device)
     model, tokenizer = writer.load()
+    model.to(device)
     judge = None
     if filters.perplexity is not None:
-        judge = causal_perplexity(*load_public(writer.task, writer.base_model, progress.warned))
+        public, pieces = load_public(writer.task, writer.base_model, progress.warned)
+        judge = causal_perplexity(public.to(device), pieces)  # type: ignore[arg-type]
     draft = Draft(place, settings, resume=config.resume)
     written = write_rows(
         model_writer(model, tokenizer, writer.task, sampling),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from tacit.devices import seed_torch
 from tacit.errors import BadParameterError
 from tacit.noise.source import Source
 from tacit.training.gradients import Batch, Loss
@@ -58,7 +59,7 @@ def local_update(
 ) -> tuple[dict[str, Tensor], float]:
     """The update of one user and the mean loss of the first pass; the weights are as before when this returns."""
     generator = source.generator
-    _seed_dropout(int(generator.integers(2**62)))
+    seed_torch(int(generator.integers(2**62)))
     start = {name: parameter.detach().clone() for name, parameter in parameters.items()}
     # Whatever a model keeps besides its weights (running means, counters) must not carry anything from user to user.
     kept = {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
@@ -84,10 +85,3 @@ def local_update(
         for name, buffer in model.named_buffers():
             buffer.copy_(kept[name])
     return update, sum(first_losses) / len(first_losses)
-
-
-def _seed_dropout(seed: int) -> None:
-    """torch.manual_seed without what it writes down for devices that are not in use, which takes longer than a step."""
-    torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.manual_seed_all(seed)

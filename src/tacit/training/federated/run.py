@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from tacit.devices import device_of, moved
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Unit
 from tacit.training.clipping import make_clipping
@@ -78,9 +79,10 @@ class FederatedRun(TrainingRun):
     def _step(self) -> FederatedRound:
         _refuse_mixing(self.model)
         encoded = self._encoded()
+        device = device_of(self.model)
 
         def collate(records: Sequence[int]) -> Batch:
-            return self.task.collate([encoded[i] for i in records], self.tokenizer)
+            return moved(self.task.collate([encoded[i] for i in records], self.tokenizer), device)
 
         count = len(trainable(self.model))
         clipping = make_clipping(self.settings.clipping, self.settings.bound, count) if self.plan.private else None

@@ -88,12 +88,12 @@ def check(engine: Engine, model: nn.Module, loss: Loss, batches: Sequence[Batch]
             totals = torch.stack(list(alone.squared_norms.values())).sum(0).sqrt()
             scale = max(float(totals.max()), 1e-12)
             # Different factors, so that examples that are mixed up are noticed.
-            factors = torch.linspace(0.25, 1.0, size)
+            factors = torch.linspace(0.25, 1.0, size, device=totals.device)
             ours_norms, alone_norms = ours.squared_norms, alone.squared_norms
             shared = dict.fromkeys(engine.parameters, factors)
             ours_sums, alone_sums = ours.weighted_sums(shared), alone.weighted_sums(shared)
             for name, parameter in engine.parameters.items():
-                zero = torch.zeros(size)
+                zero = torch.zeros_like(totals)
                 off = (ours_norms.get(name, zero).sqrt() - alone_norms.get(name, zero).sqrt()).abs().max()
                 nothing = torch.zeros_like(parameter)
                 moved = (ours_sums.get(name, nothing) - alone_sums.get(name, nothing)).norm() / (scale * size)

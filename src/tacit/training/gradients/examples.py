@@ -112,6 +112,9 @@ def safe_squared_norm(record: ParameterUses, squared: Tensor, grams: Grams) -> T
         the squared norm from products of products is off by at most      2 SAFETY sqrt(width of r + width of c) u S^2
         the sum over the positions that is released, by at most           SAFETY sqrt(positions) u S
 
+    Products of products are added up in double precision. Where there is none, the first one gets SAFETY positions u
+    S^2 more: so much are positions^2 terms off whose absolute values add up to at most S^2.
+
     Both count where the positions cancel: at S = 105 |g| the first one alone is 1 % of |g|^2.
     """
     if not record.outer:
@@ -119,7 +122,8 @@ def safe_squared_norm(record: ParameterUses, squared: Tensor, grams: Grams) -> T
     size = torch.stack([_uncanceled(use, grams) for use in record.outer]).sum(0)
     width = max((0 if use.one_hot else use.rows.shape[2]) + use.columns.shape[2] for use in record.outer)
     positions = sum(use.columns.shape[1] for use in record.outer)
-    products = squared + 2.0 * SAFETY * width**0.5 * UNIT * size.square()
+    added_up = 0.0 if has_doubles(size) else 0.5 * positions
+    products = squared + 2.0 * SAFETY * (width**0.5 + added_up) * UNIT * size.square()
     safe: Tensor = (products.sqrt() + SAFETY * positions**0.5 * UNIT * size).square()
     return safe
 
@@ -191,9 +195,15 @@ def _place(tensor: Tensor) -> tuple[Any, ...]:
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride()
 
 
+def has_doubles(values: Tensor) -> bool:
+    """Whether the device of these numbers computes in double precision; Apple chips do not."""
+    return values.device.type != "mps"
+
+
 def _dot(left: Tensor, right: Tensor) -> Tensor:
-    """Added up in double precision: the terms may cancel."""
-    return (left * right).flatten(1).sum(1, dtype=torch.float64).to(left.dtype)
+    """Added up in double precision where there is one: the terms may cancel. `safe_squared_norm` knows where not."""
+    exact = torch.float64 if has_doubles(left) else torch.float32
+    return (left * right).flatten(1).sum(1, dtype=exact).to(left.dtype)
 
 
 def _without(record: ParameterUses, left_out: Tensor) -> ParameterUses:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from tacit.devices import moved
 from tacit.training.gradients.examples import Batch, Loss, UnsupportedModelError, trainable
 
 TOLERANCE = 1e-5
@@ -41,6 +42,10 @@ class Filled:
 
     alone: Batch
     longer: tuple[Batch, ...]
+
+    def on(self, device: torch.device | str) -> Filled:
+        """The same record on a device."""
+        return Filled(moved(self.alone, device), tuple(moved(batch, device) for batch in self.longer))
 
 
 class PaddingError(UnsupportedModelError):

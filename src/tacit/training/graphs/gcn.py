@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tacit.devices import device_of
 from tacit.noise.source import public_generator
 from tacit.training.gradients import Batch
 from tacit.training.graphs.graph import Graph
@@ -114,6 +115,7 @@ def probes(inputs: int, classes: int) -> list[Batch]:
 def predict(model: GCN, graph: Graph) -> NDArray[np.float64]:
     """Class probabilities (n, classes) of every node of the whole graph."""
     model.eval()
-    rows = torch.from_numpy(graph.features.toarray().astype(np.float32))
-    logits = model(rows, smoothing_matrix(graph.nodes, graph.links))
-    return np.asarray(logits.softmax(1).numpy(), dtype=np.float64)
+    device = device_of(model)
+    rows = torch.from_numpy(graph.features.toarray().astype(np.float32)).to(device)
+    logits = model(rows, smoothing_matrix(graph.nodes, graph.links).to(device))
+    return np.asarray(logits.softmax(1).cpu().numpy(), dtype=np.float64)

@@ -79,7 +79,7 @@ def save_network(
     configuration: Mapping[str, object] | None = None,
 ) -> None:
     """The weights of a graph convolution, by the names they have in torch-geometric."""
-    arrays = {name: value.detach().numpy() for name, value in network.state_dict().items()}
+    arrays = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
     _save(folder, graph, arrays, guarantee, "subgraphs", columns, configuration or {})
 
 

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from tacit.account.delta import automatic_delta, check_delta
 from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
+from tacit.devices import moved
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
 from tacit.noise.source import StreamKey, public_generator
@@ -204,21 +205,23 @@ def train_subgraphs(
     key: StreamKey,
     settings: SubgraphSettings | None = None,
     progress: StepProgress | None = None,
+    device: torch.device | str = "cpu",
 ) -> tuple[GCN, Checked | None]:
     """The trained network, and how exactly the gradient of one subgraph was known; without noise nobody has to."""
     chosen = settings or SubgraphSettings()
     if not plan.private:
-        return _train_without_noise(graph, train, plan, chosen, progress), None
+        return _train_without_noise(graph, train, plan, chosen, progress, device), None
     groups = split_nodes(train, plan.records, chosen.seed)
     counted = np.zeros(graph.nodes, dtype=bool)
     counted[train] = True
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(chosen.seed)
-        model = GCN(graph.features.shape[1], len(graph.classes), chosen.hidden, chosen.dropout)
-        engine, checked = choose(model, subgraph_loss, probes(graph.features.shape[1], len(graph.classes)))
+        model = GCN(graph.features.shape[1], len(graph.classes), chosen.hidden, chosen.dropout).to(device)
+        made_up = [moved(probe, device) for probe in probes(graph.features.shape[1], len(graph.classes))]
+        engine, checked = choose(model, subgraph_loss, made_up)
         step = PrivateStep(
             plan=plan,
-            collate=lambda records: collate_subgraphs(graph, [groups[i] for i in records], counted),
+            collate=lambda records: moved(collate_subgraphs(graph, [groups[i] for i in records], counted), device),
             physical=8,
             engine=engine,
             clipping=make_clipping(chosen.clipping, chosen.bound, len(engine.parameters)),
@@ -240,19 +243,20 @@ def _train_without_noise(
     plan: SubgraphPlan,
     settings: SubgraphSettings,
     progress: StepProgress | None,
+    device: torch.device | str,
 ) -> GCN:
     """The same network on the same subgraphs, one after the other in each pass, without clipping and noise."""
     ready = [
         (
-            torch.from_numpy(graph.features[group].toarray().astype(np.float32)),
-            smoothing_matrix(len(group), links_within(graph.links, group, graph.nodes)),
-            torch.from_numpy(graph.labels[group]),
+            torch.from_numpy(graph.features[group].toarray().astype(np.float32)).to(device),
+            smoothing_matrix(len(group), links_within(graph.links, group, graph.nodes)).to(device),
+            torch.from_numpy(graph.labels[group]).to(device),
         )
         for group in split_nodes(train, plan.records, settings.seed)
     ]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
-        model = GCN(graph.features.shape[1], len(graph.classes), settings.hidden, settings.dropout)
+        model = GCN(graph.features.shape[1], len(graph.classes), settings.hidden, settings.dropout).to(device)
         optimizer = settings.optimizer_of(list(model.parameters()))
         model.train()
         for number in range(plan.steps):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from tacit.devices import device_of, moved
 from tacit.errors import BadParameterError
 from tacit.text.tokens import split
 from tacit.training.synthesis.codes import Combination, ControlCodes
@@ -139,7 +140,7 @@ def causal_perplexity(
             for start in range(0, len(texts), batch):
                 rows = [{"text": text} for text in texts[start : start + batch]]
                 encoded = [task.encode(row, tokenizer, train=True) for row in rows]
-                losses = task.loss(model, task.collate(encoded, tokenizer))
+                losses = task.loss(model, moved(task.collate(encoded, tokenizer), device_of(model)))
                 perplexities += [math.exp(min(value, 700.0)) for value in losses.tolist()]
         return perplexities
 

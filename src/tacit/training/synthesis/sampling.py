@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from tacit.devices import device_of
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress
@@ -78,13 +79,14 @@ def model_writer(
     """Writes with a causal model of transformers; a batch with different prompts is padded on the left."""
     torch = require("torch", extra="documents", purpose="writing with a model")
     model.eval()
+    device = device_of(model)
     padding = next(int(i) for i in (tokenizer.pad_token_id, tokenizer.eos_token_id, 0) if i is not None)
 
     def write(combinations: Sequence[Combination], number: int) -> list[str]:
         rows = [task.prompt_ids(combination, tokenizer) for combination in combinations]
         longest = max(len(row) for row in rows)
-        ids = torch.tensor([[padding] * (longest - len(row)) + row for row in rows])
-        mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
+        ids = torch.tensor([[padding] * (longest - len(row)) + row for row in rows], device=device)
+        mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=device)
         with torch.random.fork_rng(devices=[]), torch.inference_mode():
             torch.manual_seed(int(public_generator((sampling.seed << 32) + number).integers(1 << 62)))
             made = cast("Generates", model).generate(

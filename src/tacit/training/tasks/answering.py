@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tacit.devices import device_of, moved
 from tacit.errors import BadInputError, BadParameterError
 from tacit.training.gradients import Batch
 from tacit.training.tasks.base import Encoded, Row, Task, model_inputs, random_inputs
@@ -144,7 +145,7 @@ class Answering(Task):
         later = [(i, window) for i in full for window in self.windows(rows[i], tokenizer)[1:]]
         for begin in range(0, len(later), len(rows)):
             part = later[begin : begin + len(rows)]
-            numbers = self.collate([window for _, window in part], tokenizer)
+            numbers = moved(self.collate([window for _, window in part], tokenizer), device_of(model))
             for (i, _), candidate in zip(part, _candidates(model, numbers), strict=True):
                 candidates[i].append(candidate)
         answers = []
@@ -178,7 +179,8 @@ def _candidates(model: nn.Module, batch: Batch) -> list[_Candidate]:
     outside = (batch["inside"] == 0) * -1e4
     scores = (output.start_logits + outside)[:, :, None] + (output.end_logits + outside)[:, None, :]
     size = scores.shape[1]
-    allowed = torch.ones(size, size).triu() - torch.ones(size, size).triu(LONGEST_ANSWER)
+    everywhere = scores.new_ones(size, size)
+    allowed = everywhere.triu() - everywhere.triu(LONGEST_ANSWER)
     best = scores.masked_fill(allowed == 0, -1e9).flatten(1).max(1)
     # The first piece, wherever the filling is.
     first = batch["attention_mask"].argmax(1, keepdim=True)

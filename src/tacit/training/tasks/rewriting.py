@@ -51,7 +51,7 @@ class Rewriting(Task):
         if self.clip is not None:
             latents = latents.clamp(-self.clip, self.clip)
         if self.kept is not None:
-            released = torch.zeros(latents.shape[-1])
+            released = latents.new_zeros(latents.shape[-1])
             released[list(self.kept)] = 1.0
             latents = latents * released
         return latents
@@ -64,7 +64,7 @@ class Rewriting(Task):
         previous[:, 0] = int(network.config.decoder_start_token_id)
         logits = model(
             encoder_outputs=(latents,),
-            attention_mask=torch.ones(latents.shape[:2], dtype=torch.long),
+            attention_mask=torch.ones_like(ids),
             decoder_input_ids=previous,
             use_cache=False,
         ).logits

@@ -1,0 +1,113 @@
+"""A device that is not there: tensors that say they are on it compute on the processor, and refuse to be mixed with
+tensors that are not. So a batch, a mask or a factor that was forgotten to be moved fails here as on a graphics card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+DEVICE = torch.device("lazy:0")
+"""A kind of device that this build of torch knows by name and has no code for."""
+BETWEEN_DEVICES = ("aten::_to_copy", "aten::copy_")
+
+
+class MixedDevicesError(RuntimeError):
+    """An operation had tensors of two devices."""
+
+
+class OnDevice(torch.Tensor):
+    """A tensor that says it is on the pretend device; `inner` holds its numbers."""
+
+    inner: torch.Tensor
+
+    @staticmethod
+    def __new__(cls: type[OnDevice], inner: torch.Tensor) -> OnDevice:
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, inner.size(), strides=inner.stride(), storage_offset=inner.storage_offset(), dtype=inner.dtype,
+            device=DEVICE,
+        )  # fmt: skip
+        made.inner = inner
+        return made
+
+    def __repr__(self, *, tensor_contents: object = None) -> str:
+        return f"OnDevice({self.inner})"
+
+    def tolist(self) -> Any:
+        return self.inner.tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        raise TypeError("numbers of a device are copied to the processor first")
+
+    def data_ptr(self) -> int:
+        return self.inner.data_ptr()
+
+    def untyped_storage(self) -> torch.UntypedStorage:
+        """Where the numbers lie: tied weights are known by it when a model is saved."""
+        return self.inner.untyped_storage()
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _run(func, args, kwargs or {})
+
+
+class _Everywhere(TorchDispatchMode):
+    """Also sees what makes tensors on the device and moves them there."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _run(func, args, kwargs or {})
+
+
+class _MadeThere(TorchFunctionMode):
+    """`torch.tensor` fills a tensor where it is made, which the pretend device has no memory for: it is made on the
+    processor and moved."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        device = kwargs.get("device")
+        if func is torch.tensor and device is not None and torch.device(device).type == DEVICE.type:
+            return func(*args, **{**kwargs, "device": "cpu"}).to(device)
+        return func(*args, **kwargs)
+
+
+@contextmanager
+def pretend_device() -> Iterator[torch.device]:
+    # A module that moves keeps its parameters, and so tied weights stay tied, as between real devices.
+    swapped = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        with _Everywhere(), _MadeThere():
+            yield DEVICE
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(swapped)
+
+
+def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+    on_device = [value for value in tensors if isinstance(value, OnDevice)]
+    name = func._schema.name
+    # A single number of the processor may be used anywhere, as with graphics cards.
+    elsewhere = [value for value in tensors if not isinstance(value, OnDevice) and value.dim()]
+    if on_device and elsewhere and name not in BETWEEN_DEVICES:
+        raise MixedDevicesError(f"{name} mixes devices")
+    target = kwargs.get("device")
+    stays = bool(on_device) if target is None else torch.device(target).type == DEVICE.type
+    if target is not None:
+        kwargs = {**kwargs, "device": torch.device("cpu")}
+    plain = tree_map(lambda value: value.inner if isinstance(value, OnDevice) else value, (args, kwargs))
+    result = func(*plain[0], **plain[1])
+    known = {id(value.inner): value for value in on_device}
+    if name == "aten::copy_":
+        return args[0]
+
+    def labeled(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or isinstance(value, OnDevice):
+            return value
+        return known[id(value)] if id(value) in known else OnDevice(value)
+
+    return tree_map(labeled, result) if stays else result
