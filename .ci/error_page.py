@@ -30,7 +30,7 @@ AREAS: Final = (
     ("Document-level mechanisms and their models", ("documents",)),
     ("Vectors in place of texts", ("embeddings",)),
     ("Sketches, pools and matching", ("matching", "encoders")),
-    ("Training", ("training",)),
+    ("Training", ("training", "devices")),
     ("Audits", ("auditing", "checks")),
     ("Evaluation and reports", ("evaluation", "report")),
     ("Runs, workers and clusters", ("engines",)),
