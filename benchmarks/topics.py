@@ -15,20 +15,26 @@ covered   how many of the 95 % intervals hold the true number of texts
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from pathlib import Path
 
 import numpy as np
 
 from corpus import data_folder
-from tacit.jobs.topics import TopicsConfig, telling_words
+from tacit.jobs.topics import TopicsConfig
+from tacit.jobs.topics.lda import PART, PASSES, WORDS
+from tacit.jobs.topics.words import public_words, telling_words
 from tacit.matching.labels import nearest_centers, spherical_centers
 from tacit.matching.topics.cells import load_cells, topic_vectors
 from tacit.matching.topics.merging import merged, noise_reach, usual_topics
 from tacit.matching.topics.naming import ordered_words
 from tacit.matching.whole_numbers import whole_vectors
-from tacit.noise.source import Source, public_generator
+from tacit.matching.words import words_of
+from tacit.noise.source import Source, StreamKey, public_generator
+from tacit.training.plan import TrainingPlan
 from tacit.training.topics.counts import UnitCounts
+from tacit.training.topics.lda import Bags, fitted_lda
 from tacit.training.topics.release import TopicTerms, topic_noise
 
 USUAL = [data_folder() / "clinc150" / "train.tsv", data_folder() / "banking77" / "train.tsv"]
@@ -66,7 +72,7 @@ def measure(path: Path, runs: int) -> None:
     config = TopicsConfig(data=["x"], epsilon=1)
     start = time.perf_counter()
     counts = UnitCounts(len(cells), config.words_that_count)
-    counts.add(places, [telling_words(text, config) for text in texts])
+    counts.add(places, [telling_words(text, config.words_that_count) for text in texts])
     exact = counts.finish()
     counting = time.perf_counter() - start
     kept = places >= 0
@@ -119,6 +125,23 @@ def measure(path: Path, runs: int) -> None:
         )
 
 
+def measure_lda(path: Path, topics: int = 20) -> None:
+    """Purity of topics by noisy latent Dirichlet allocation against the same without noise."""
+    texts, labels = rows_of(path)
+    known = public_words(WORDS)
+    bags = Bags.of([[known[word] for word in words_of(text) if word in known] for text in texts])
+    kept = np.diff(bags.starts) > 0
+    sizes = {"records": len(bags), "batch": len(bags) // PART, "epochs": PASSES}
+    print(f"\n{path.parent.name}, lda: {topics} topics; texts with a word of the public list: {kept.mean():.0%}")
+    for epsilon in (math.inf, 3.0, 1.0, 0.5):
+        start = time.perf_counter()
+        private = epsilon < math.inf
+        plan = TrainingPlan.calibrated(epsilon=epsilon, **sizes) if private else TrainingPlan.without_privacy(**sizes)
+        fitted = fitted_lda(bags, WORDS, topics, plan, StreamKey.from_test_seed(0))
+        score = purity(fitted.membership(bags).argmax(axis=1)[kept], labels[kept])
+        print(f"epsilon {epsilon:4}: purity {score:.3f}, {time.perf_counter() - start:.1f} s", flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="*", type=Path, default=USUAL)
@@ -126,3 +149,4 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     for data in arguments.data:
         measure(data, arguments.runs)
+        measure_lda(data)

@@ -38,7 +38,7 @@ def test_counts_words_and_sentences_say_what_texts_are_about(made: ReleasedTopic
     largest = made.topics[:5]
     # About 170 cells each with noise of deviation 1.8: 150 are more than 6 deviations.
     assert all(abs(topic.count - 300) < 150 for topic in largest)
-    assert all(topic.low < topic.count < topic.high for topic in made.topics)
+    assert all((topic.low or 0) < topic.count < (topic.high or 0) for topic in made.topics)
     words = {word for topic in largest for word in topic.words}
     assert {"card", "weather", "restaurant", "airport"} <= words
     assert made.guarantee.epsilon == 4
@@ -87,6 +87,16 @@ def test_users_are_promised_something_as_users() -> None:
         made = topics(rows(600), epsilon=2, topics=6, user_column="who")
     assert made.guarantee.unit is Unit.USER
     assert abs(sum(topic.count for topic in made.topics) - 301) < 8 * 10 * (2 * 1024) ** 0.5 / 4
+
+
+def test_lda_fits_words_of_a_public_list(tmp_path: Path) -> None:
+    listed = [{"text": SUBJECTS[place % 5], "who": f"user {place}"} for place in range(2_000)]
+    made = topics(listed, epsilon=8, by="lda", topics=6, output=[tmp_path / "t.html", tmp_path / "t.csv"])
+    assert {"weather", "restaurant", "airport"} & {word for topic in made.topics for word in topic.words}
+    assert made.guarantee.epsilon <= 8
+    assert all(topic.low is None for topic in made.topics)
+    assert (tmp_path / "t.html.card.json").exists()
+    assert sum(topic.count for topic in made.topics) == pytest.approx(2_000)
 
 
 def test_a_seed_repeats_and_promises_nothing() -> None:

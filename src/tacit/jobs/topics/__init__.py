@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ReleasedTopics", "Topic", "TopicsConfig", "run", "topics"]
 
-COMMON_RARITY = 3.5
-"""Words that stand in more than 1 of 33 public sentences (e^-3.5) say nothing about a topic, and do not count."""
-LISTED_RARITY = 5.0
-"""The same for words of a public list of very common ones, which holds some that are not (film, city, war)."""
 COMMAND = "tacit topics"
 
 
@@ -36,7 +32,7 @@ def run(config: TopicsConfig, progress: WorkProgress | None = None) -> ReleasedT
     """The topics of private texts, in the files that were named, with their card. Every call spends its budget anew."""
     config.check_files()
     with charging(config, COMMAND) as charge:
-        made = _released(config, charge, progress)
+        made = _released_lda(config, charge, progress) if config.by == "lda" else _released(config, charge, progress)
         made.save()
         charge.commit()
     return made
@@ -91,44 +87,33 @@ def _released(config: TopicsConfig, charge: ReleaseCharge, progress: WorkProgres
     return made
 
 
+def _released_lda(config: TopicsConfig, charge: ReleaseCharge, progress: WorkProgress | None) -> ReleasedTopics:
+    from tacit.jobs.topics.lda import released_lda
+
+    return released_lda(config, charge, progress)
+
+
 def _counted(config: TopicsConfig, cells: PublicCells, progress: StepProgress) -> ExactCounts:
     """Exact counts of all texts; private."""
     from tacit.jobs.row_notes import RowNotes, said_first
     from tacit.jobs.sketch_input import row_source
+    from tacit.jobs.topics.words import telling_words
     from tacit.matching.features import LONGEST_CHARACTERS
     from tacit.training.topics.counts import UnitCounts
 
     notes = RowNotes(("static",), "they add nothing")
+    most = None if config.user_column is not None else config.words_that_count
     counts = UnitCounts(len(cells), config.words_that_count, by_user=config.user_column is not None)
     for block in notes.watched(row_source(config, progress))():
         texts = [text[:LONGEST_CHARACTERS] for text in block.texts]
-        counts.add(cells.places(texts), [telling_words(text, config) for text in texts], block.users)
+        counts.add(cells.places(texts), [telling_words(text, most) for text in texts], block.users)
     said_first(notes, lambda sentence: warnings.warn(TacitWarning(sentence), stacklevel=5))
     return counts.finish()
 
 
-def telling_words(text: str, config: TopicsConfig) -> list[str]:
-    """The words of a text that may count: not those that stand everywhere; of a record only the first few by how
-    frequent they are in public text, since a word that others use too is more likely to be shown. A public function of
-    the text alone."""
-    from tacit.matching.common_words import known_common_words
-    from tacit.matching.words import WEIGHT_STEPS, load_vocabulary, words_of
-
-    vocabulary, everywhere = load_vocabulary(), frozenset(known_common_words().words)
-    rarity: dict[str, int] = {}
-    for word in words_of(text):
-        place = vocabulary.places.get(word)
-        weight = 1 << 30 if place is None else int(vocabulary.weights[place])
-        common = weight <= (LISTED_RARITY if word in everywhere else COMMON_RARITY) * WEIGHT_STEPS
-        if len(word) > 1 and not common and not word.isdigit():
-            rarity[word] = weight
-    ordered = sorted(rarity, key=lambda word: (rarity[word], word))
-    return ordered if config.user_column is not None else ordered[: config.words_that_count]
-
-
 def _warn_of_noise(made: ReleasedTopics) -> None:
     """Say how many topics cannot be told from noise: it can be read off the release."""
-    lost = sum(topic.low <= 0 for topic in made.topics)
+    lost = sum(topic.low is not None and topic.low <= 0 for topic in made.topics)
     if lost:
         warnings.warn(
             TacitWarning(

@@ -56,9 +56,9 @@ class TopicsConfig(Config):
     epsilon: Annotated[Epsilon[float], Field(gt=0, description="The privacy budget of one text, or user.")]
     column: UsualColumn = None
     by: Annotated[
-        SynthesisWay[Literal["cells"]],
-        Field(description="How topics are made: 'cells' counts texts in public cells."),
-        Varied(group=Group.MODEL, metavar="cells"),
+        SynthesisWay[Literal["cells", "lda"]],
+        Field(description="How topics are made: 'cells' counts texts in public cells, 'lda' fits words of a list."),
+        Varied(group=Group.MODEL, metavar="cells|lda"),
     ] = "cells"
     topics: Annotated[
         Topics[int | None],

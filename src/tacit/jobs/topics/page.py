@@ -29,7 +29,7 @@ def topics_report(made: ReleasedTopics) -> Report:
     )
     rows = [
         [
-            topic.number, round(topic.count), f"{max(0, round(topic.low)):,} to {max(0, round(topic.high)):,}",
+            topic.number, round(topic.count), _interval(topic.low, topic.high),
             ", ".join(list(topic.words)[:SHOWN_WORDS]) or None, " · ".join(topic.sentences),
         ]
         for topic in made.topics
@@ -38,8 +38,7 @@ def topics_report(made: ReleasedTopics) -> Report:
         "Topics",
         ["topic", f"{made.unit} (noisy)", "95 % interval", "words of the texts", "public sentences nearby"],
         rows,
-        note=f"A word is shown where about {made.threshold:,.0f} {made.unit} or more are counted for it. The public "
-        "sentences come from public pools: nobody wrote them in these texts.",
+        note=_note(made),
     )
     text = f"About {total:,.0f} private {made.unit} in {len(made.topics):,} topics."
     card = Table("What is promised", ["", ""], [list(line) for line in five_lines(made.card)])
@@ -51,3 +50,14 @@ def topics_report(made: ReleasedTopics) -> Report:
             Section("Attribution", made.attribution),
         ],
     )
+
+
+def _interval(low: float | None, high: float | None) -> str | None:
+    return None if low is None or high is None else f"{max(0, round(low)):,} to {max(0, round(high)):,}"
+
+
+def _note(made: ReleasedTopics) -> str:
+    public = "The public sentences come from public pools: nobody wrote them in these texts."
+    if made.config.by == "lda":
+        return f"Words are those of a public list; numbers of {made.unit} are estimated from weights. {public}"
+    return f"A word is shown where about {made.threshold:,.0f} {made.unit} or more are counted for it. {public}"

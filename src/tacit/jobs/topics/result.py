@@ -23,7 +23,7 @@ class Topic:
     number      by its noisy count, from 1
     name        its most telling words, or a public sentence where no word was frequent enough
     count       noisy number of texts (of users, where the promise is made to them)
-    low, high   where the true number lies in 95 of 100 releases
+    low, high   where the true number lies in 95 of 100 releases; None where that is not known (lda)
     share       of all texts
     words       released words, the most telling first, with noisy weighted counts
     sentences   public sentences near it; nobody wrote them here
@@ -34,8 +34,8 @@ class Topic:
     number: int
     name: str
     count: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     share: float
     words: dict[str, float]
     sentences: list[str]
@@ -96,7 +96,7 @@ class ReleasedTopics:
     def columns(self) -> dict[str, list[str]]:
         """The table, column by column."""
         rows = [
-            [str(t.number), t.name, f"{t.count:.0f}", f"{t.low:.0f}", f"{t.high:.0f}", f"{t.share:.4f}",
+            [str(t.number), t.name, f"{t.count:.0f}", _whole(t.low), _whole(t.high), f"{t.share:.4f}",
              " ".join(t.words), " | ".join(t.sentences)]
             for t in self.topics
         ]  # fmt: skip
@@ -121,3 +121,7 @@ class ReleasedTopics:
         if path.suffix == ".html":
             return self.report().to_html()
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _whole(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f}"
