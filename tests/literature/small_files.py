@@ -116,8 +116,8 @@ def _table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
         csv.writer(file).writerows([columns, *rows])
 
 
-def write_small_models(folder: Path) -> None:
-    """Models with one layer each and a tokenizer of whole words."""
+def write_small_models(folder: Path, names: Sequence[str] = ()) -> None:
+    """Models with a layer or two and a tokenizer of whole words; all of them, or those of these names."""
     import torch
     import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers
@@ -143,13 +143,15 @@ def write_small_models(folder: Path) -> None:
         eos_token_id=5,
     )  # fmt: skip
     t5.decoder_start_token_id = 0
-    for name, model in (
-        ("tiny-classifier", transformers.BertForSequenceClassification(bert)),
-        ("tiny-tagger", transformers.BertForTokenClassification(bert)),
-        ("tiny-reader", transformers.BertForQuestionAnswering(bert)),
-        ("tiny-filler", transformers.BertForMaskedLM(bert)),
-        ("tiny-writer", transformers.GPT2LMHeadModel(gpt2)),
-        ("tiny-translator", transformers.T5ForConditionalGeneration(t5)),
-    ):
-        model.save_pretrained(folder / name)
+    kinds = {
+        "tiny-classifier": (transformers.BertForSequenceClassification, bert),
+        "tiny-tagger": (transformers.BertForTokenClassification, bert),
+        "tiny-reader": (transformers.BertForQuestionAnswering, bert),
+        "tiny-filler": (transformers.BertForMaskedLM, bert),
+        "tiny-writer": (transformers.GPT2LMHeadModel, gpt2),
+        "tiny-translator": (transformers.T5ForConditionalGeneration, t5),
+    }
+    for name in names or kinds:
+        kind, configuration = kinds[name]
+        kind(configuration).save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)

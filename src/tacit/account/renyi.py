@@ -20,6 +20,7 @@ and T steps have T times that: the outputs of each step are compared given those
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -57,6 +58,13 @@ def renyi_epsilon(
     sampling_rate: float, noise_multiplier: float, steps: int, delta: float, adjacency: Adjacency
 ) -> float:
     """An epsilon of so many steps at this delta, for a change of one record: never below the truth."""
+    return renyi_epsilon_of_phases([(sampling_rate, steps)], noise_multiplier, delta, adjacency)
+
+
+def renyi_epsilon_of_phases(
+    phases: Sequence[tuple[float, int]], noise_multiplier: float, delta: float, adjacency: Adjacency
+) -> float:
+    """The same for phases of steps (sampling rate, number of steps): divergences of one order add up."""
     if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
         raise BadParameterError(
             "adjacency-not-accounted",
@@ -64,12 +72,15 @@ def renyi_epsilon(
         )
     replaced = adjacency is Adjacency.REPLACE_ONE
 
+    def spent(order: int) -> float:
+        """The divergence of all steps, for adding or removing one record."""
+        return sum(steps * renyi_divergence(rate, noise_multiplier, order) for rate, steps in phases)
+
     def at(order: int) -> float:
         """The epsilon of one order. For replacing, the order is half of `order` + 1: 1.5, 2, 2.5, ..."""
         if not replaced:
-            return epsilon_of_order(steps * renyi_divergence(sampling_rate, noise_multiplier, order), order, delta)
+            return epsilon_of_order(spent(order), order, delta)
         half = (order + 1) / 2.0
-        up, down = (renyi_divergence(sampling_rate, noise_multiplier, n) for n in (order + 1, order))
-        return epsilon_of_order(steps * ((half - 0.5) / (half - 1.0) * up + down), half, delta)
+        return epsilon_of_order((half - 0.5) / (half - 1.0) * spent(order + 1) + spent(order), half, delta)
 
     return max(0.0, min(map(at, ORDERS)))

@@ -65,12 +65,12 @@ def sgd_epsilon(
 ) -> float:
     """Epsilon of a DP-SGD run. Give `records` to have a delta of 1 / records or more refused. `coarse` is eight times
     faster and never smaller, by about 0.001."""
-    _check(sampling_rate, steps, delta, records, adjacency)
+    check_run(sampling_rate, steps, delta, records, adjacency)
     positive(noise_multiplier, "the noise multiplier")
     if method == "rdp":
         return _rdp_epsilon(sampling_rate, noise_multiplier, steps, delta, adjacency)
     if sampling_rate == 1:
-        return gaussian_epsilon(noise_multiplier / math.sqrt(steps), delta, _reach(adjacency))
+        return gaussian_epsilon(noise_multiplier / math.sqrt(steps), delta, reach(adjacency))
     return _sampled_epsilon(
         sampling_rate, noise_multiplier, steps, delta, adjacency, COARSE_INTERVAL if coarse else FINE_INTERVAL
     )
@@ -87,18 +87,33 @@ def sgd_noise_multiplier(
     tolerance: float = 1e-3,
 ) -> float:
     """The smallest noise multiplier with at most this epsilon, rounded up within the relative `tolerance`."""
-    _check(sampling_rate, steps, delta, records, adjacency)
+    check_run(sampling_rate, steps, delta, records, adjacency)
     positive(epsilon, "epsilon")
     if sampling_rate == 1:
-        return analytic_gaussian_sigma(epsilon, delta, _reach(adjacency)) * math.sqrt(steps)
+        return analytic_gaussian_sigma(epsilon, delta, reach(adjacency)) * math.sqrt(steps)
+
+    return least_multiplier(
+        lambda multiplier, interval: _sampled_epsilon(sampling_rate, multiplier, steps, delta, adjacency, interval),
+        epsilon,
+        start=renyi_multiplier(epsilon, sampling_rate, steps, delta),
+        tolerance=tolerance,
+    )
+
+
+def least_multiplier(
+    epsilon_at: Callable[[float, float], float], epsilon: float, *, start: float, tolerance: float
+) -> float:
+    """The smallest noise multiplier with at most this epsilon, rounded up within the relative `tolerance`.
+
+    epsilon_at   epsilon of a multiplier, with the steps in which privacy loss is discretized
+    """
 
     def excess(log_multiplier: float, interval: float) -> float:
-        multiplier = math.exp(log_multiplier)
-        return _sampled_epsilon(sampling_rate, multiplier, steps, delta, adjacency, interval) - epsilon
+        return epsilon_at(math.exp(log_multiplier), interval) - epsilon
 
     # From fast to exact: the Renyi bound, a coarse and then a fine discretization, each starting at the last.
-    start = math.log(_rdp_noise_multiplier(epsilon, sampling_rate, steps, delta))
-    coarse = _root_above(lambda x: excess(x, COARSE_INTERVAL), start, width=0.2, tolerance=tolerance / 4)
+    first = math.log(start)
+    coarse = _root_above(lambda x: excess(x, COARSE_INTERVAL), first, width=0.2, tolerance=tolerance / 4)
     if -tolerance * epsilon <= excess(coarse, FINE_INTERVAL) <= 0:
         return math.exp(coarse)
     return math.exp(_root_above(lambda x: excess(x, FINE_INTERVAL), coarse, width=0.02, tolerance=tolerance / 2))
@@ -121,7 +136,7 @@ def classic_rdp_epsilon(
 
     For comparison with published numbers: `sgd_epsilon` is tighter.
     """
-    _check(sampling_rate, steps, delta, None, Adjacency.ADD_REMOVE)
+    check_run(sampling_rate, steps, delta, None, Adjacency.ADD_REMOVE)
     positive(noise_multiplier, "the noise multiplier")
     if conversion not in ("classic", "improved") or min(orders) < 2:
         raise BadParameterError(
@@ -137,7 +152,9 @@ def classic_rdp_epsilon(
     return max(0.0, min(values))
 
 
-def _rdp_noise_multiplier(epsilon: float, sampling_rate: float, steps: int, delta: float) -> float:
+def renyi_multiplier(epsilon: float, sampling_rate: float, steps: int, delta: float) -> float:
+    """A noise multiplier near the smallest one with this epsilon, by the Renyi bound."""
+
     def excess(log_multiplier: float) -> float:
         return (
             classic_rdp_epsilon(
@@ -203,24 +220,25 @@ def _sampled_epsilon(
     allowance = ROUNDING * max(steps, 16)
     if delta <= 2.0 * allowance:
         return renyi_epsilon(sampling_rate, noise_multiplier, steps, delta, adjacency)
-    return _pld_epsilon(sampling_rate, noise_multiplier, steps, delta - allowance, adjacency, interval)
+    return pld_epsilon_of_phases([(sampling_rate, steps)], noise_multiplier, delta - allowance, adjacency, interval)
 
 
-def _pld_epsilon(
-    sampling_rate: float,
+def pld_epsilon_of_phases(
+    phases: Sequence[tuple[float, int]],
     noise_multiplier: float,
-    steps: int,
     delta: float,
     adjacency: Adjacency,
     interval: float,
 ) -> float:
+    """Epsilon of phases of steps (sampling rate, number of steps) by privacy-loss distributions, which convolve."""
     library = _accounting()
     relations = {
         Adjacency.ADD_REMOVE: library.NeighboringRelation.ADD_OR_REMOVE_ONE,
         Adjacency.REPLACE_ONE: library.NeighboringRelation.REPLACE_ONE,
     }
     accountant = library.pld.PLDAccountant(relations[adjacency], interval)
-    accountant.compose(_event(library, sampling_rate, noise_multiplier, steps))
+    for sampling_rate, steps in phases:
+        accountant.compose(_event(library, sampling_rate, noise_multiplier, steps))
     return float(accountant.get_epsilon(delta))
 
 
@@ -237,12 +255,13 @@ def _rdp_epsilon(
     return float(accountant.get_epsilon(delta))
 
 
-def _reach(adjacency: Adjacency) -> float:
+def reach(adjacency: Adjacency) -> float:
     """The distance that one change moves the clipped sum, in units of the clipping norm."""
     return 2.0 if adjacency is Adjacency.REPLACE_ONE else 1.0
 
 
-def _check(sampling_rate: float, steps: int, delta: float, records: int | None, adjacency: Adjacency) -> None:
+def check_run(sampling_rate: float, steps: int, delta: float, records: int | None, adjacency: Adjacency) -> None:
+    """Refuse what no run of DP-SGD can have."""
     if not 0 < sampling_rate <= 1:
         raise BadParameterError(
             "impossible-sampling-rate",

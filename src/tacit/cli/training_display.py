@@ -82,7 +82,9 @@ def plan_line(plan: TrainingPlan) -> str:
     noise = (
         f"noise {plan.multiplier:.3f} x the bound, delta {rounded_up(plan.delta)}" if plan.private else "without noise"
     )
-    return f"{plan.records:,} {units}, {plan.steps:,} {steps} of about {plan.batch:,}, {noise}"
+    first = plan.batch_at(0)
+    sizes = f"{plan.batch:,}" if first == plan.batch else f"{first:,} to {plan.batch:,}"
+    return f"{plan.records:,} {units}, {plan.steps:,} {steps} of about {sizes}, {noise}"
 
 
 def step_line(now: Step, *, private: bool) -> str:

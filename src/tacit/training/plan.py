@@ -84,14 +84,7 @@ class TrainingPlan:
         chosen = automatic_delta(records, releases) if delta is None else delta
         draft = cls(records, batch, steps_of(epochs, records, batch), 1.0, chosen, adjacency, unit)
         multiplier = _multiplier(epsilon, draft.rate, draft.steps, chosen, adjacency)
-        if multiplier > MOST_NOISE:
-            raise BadParameterError(
-                "noise-drowns-learning",
-                "epsilon {epsilon:g} needs noise of {multiplier:.3g} times the clipping bound, in which nothing can "
-                "be learned: raise epsilon, train for fewer epochs, or gather more records",
-                epsilon=epsilon,
-                multiplier=multiplier,
-            )
+        check_noise(epsilon, multiplier)
         return replace(draft, multiplier=multiplier)
 
     @classmethod
@@ -102,6 +95,10 @@ class TrainingPlan:
     @property
     def rate(self) -> float:
         return self.batch / self.records
+
+    def batch_at(self, step: int) -> int:
+        """The planned batch size of a step, the first of which is 0: a public number."""
+        return self.batch
 
     def epsilon(self, steps: int | None = None) -> float:
         """Epsilon after so many steps (all of them unless given)."""
@@ -122,7 +119,7 @@ class TrainingPlan:
     def sample(self, step: int, key: StreamKey) -> NDArray[np.int64]:
         """The records of this step; the same ones whenever the step is repeated with this key."""
         uniform = key.stream(step, b"records").generator.random(self.records)
-        return np.flatnonzero(uniform < self.rate)
+        return np.flatnonzero(uniform < self.batch_at(step) / self.records)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -192,6 +189,18 @@ def unless_seeded(promised: Guarantee, *, secure: bool) -> Guarantee:
 
 
 MOST_NOISE = 1_000.0
+
+
+def check_noise(epsilon: float, multiplier: float) -> None:
+    """Refuse a plan whose noise leaves nothing to learn."""
+    if multiplier > MOST_NOISE:
+        raise BadParameterError(
+            "noise-drowns-learning",
+            "epsilon {epsilon:g} needs noise of {multiplier:.3g} times the clipping bound, in which nothing can "
+            "be learned: raise epsilon, train for fewer epochs, or gather more records",
+            epsilon=epsilon,
+            multiplier=multiplier,
+        )
 
 
 def steps_of(epochs: float, records: int, batch: int) -> int:

@@ -179,10 +179,10 @@ class PrivateStep(TrainingStep):
             multiplier = self.clipping.gradient_multiplier(multiplier)
         add_noise(sums, multiplier * bound, key.stream(step, b"noise"))
         for name, parameter in self.engine.parameters.items():
-            parameter.grad = sums[name].div_(self.plan.batch)
+            parameter.grad = sums[name].div_(self.plan.batch_at(step))
         if isinstance(self.clipping, QuantileClipping):
             source = key.stream(step, b"quantile")
-            self.clipping.update(len(records) - int(shortened), len(records), self.plan.batch, source)
+            self.clipping.update(len(records) - int(shortened), len(records), self.plan.batch_at(step), source)
         seen = max(1, len(records))
         return StepFacts(len(records), losses / seen, shortened / seen, bound)
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency
-from tacit.jobs.config import Config
+from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import (
     AutoDelta,
     Batch,
@@ -85,6 +85,11 @@ class RecordTraining(PrivateTraining):
     """The options of training whose steps take single records."""
 
     batch: Batch = 256
+    grow_to: Annotated[
+        int | None,
+        Field(ge=2, description="Let batches grow: from the batch size to this one, doubling, each for as many steps."),
+        Option(Group.TRAINING),
+    ] = None
     physical: Physical = 32
 
 

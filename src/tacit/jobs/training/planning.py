@@ -7,6 +7,7 @@ import math
 from tacit.errors import BadInputError
 from tacit.guarantee import Adjacency
 from tacit.jobs.training.options import RecordTraining
+from tacit.training.growing import GrowingPlan
 from tacit.training.plan import TrainingPlan
 
 
@@ -37,6 +38,17 @@ def plan_for_records(
     """
     passes = config.epochs if epochs is None else epochs
     check_batch(records, config.batch)
+    if config.grow_to is not None:
+        return GrowingPlan.growing(
+            epsilon=epsilon,
+            records=records,
+            batch=config.batch,
+            grow_to=config.grow_to,
+            epochs=passes,
+            delta=config.chosen_delta,
+            adjacency=adjacency or config.adjacency,
+            releases=config.trials if releases is None else releases,
+        )
     if epsilon == math.inf:
         return TrainingPlan.without_privacy(records=records, batch=config.batch, epochs=passes)
     return TrainingPlan.calibrated(
