@@ -24,8 +24,9 @@ SMALLER = {
     "tacit train answer": f"--model tiny-reader --strategy full {TRAINING}",
     "tacit train translate": f"--model tiny-translator --strategy full {TRAINING}",
     "tacit train selective": f"--model tiny-writer --strategy full {TRAINING}",
-    "tacit train ensemble": "--model tiny-writer --rank 2 --epochs 1 --length 8 -q",
-    "tacit predict ensemble": "--length 5 -q",
+    "tacit train ensemble": "--model tiny-writer --shards 2 --epochs 1 --length 16 -q",
+    "tacit predict ensemble": "--tokens 6 -q",
+    "tacit topics": "-q",
     "tacit federate classify": USERS,
     "tacit graph train": "-q",
     "tacit vocabulary build": "--vocabulary-size 400 -q",
@@ -51,12 +52,16 @@ def smaller(command: str, number: int) -> list[str]:
     if "-o" in arguments:
         place = arguments.index("-o") + 1
         arguments[place] = f"results/{number}-{arguments[place]}"
+    if "--grow-to" in arguments:
+        arguments[arguments.index("--grow-to") + 1] = str(ROWS)
+        place = arguments.index("--batch") + 1
+        arguments[place] = str(ROWS // 2)
     if "bilstm" in arguments:
         arguments[arguments.index("bilstm")] = "bilstm-1x8"
         arguments += ["--tokenizer", "tiny-classifier"]
     key = "tacit synthesize --by training" if "--by training" in command else _beginning(command)
     added = shlex.split(SMALLER.get(key, ""))
-    for option in ("--model", "--strategy"):
+    for option in ("--model", "--strategy", "--batch"):
         if option in arguments and option in added:  # the one of the command counts
             place = added.index(option)
             del added[place : place + 2]
@@ -84,8 +89,8 @@ def write_small_files(folder: Path) -> None:
         ("question", "context", "answer"),
         (("what was good", f"the film was {GOOD[i % 4]}", "film") for i in range(ROWS)),
     )
+    (folder / "prompts.txt").write_text("the film was\n", encoding="utf-8")
     (folder / "public.txt").write_text("".join(_note(i, rng)[0] + "\n" for i in range(40)), encoding="utf-8")
-    (folder / "prompts.txt").write_text("the film\na story\n", encoding="utf-8")
     nodes = [f"n{i}\t{'a' if i % 2 else 'b'}\t{i % 2} {2 + i % 7}" for i in range(120)]
     (folder / "nodes.tsv").write_text("node\tlabel\tfeatures\n" + "\n".join(nodes) + "\n", encoding="utf-8")
     links = [f"n{i}\tn{(i + 2) % 120}" for i in range(120)]

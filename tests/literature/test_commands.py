@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,26 +29,28 @@ COMMANDS = list(
 REFUTED = 3
 EXITS = {"tacit audit mechanism published-adept --epsilon 10": REFUTED}
 """Exit codes of commands that end well with another one than 0: an audit that refutes says so."""
+TRAINED = {
+    "classifier": "tacit train classify notes.csv --epsilon 3 -o model",
+    "writer": "tacit train translate pairs.csv --epsilon 3 -o model",
+    "ensemble": "tacit train ensemble notes.csv --user-column author -o model",
+}
+"""Models that commands of the table take, and how they were trained."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Files, models, and the trained models that commands about trained models take."""
     made = tmp_path_factory.mktemp("literature")
+    os.environ.setdefault("TACIT_LEDGER_KEY", "a key for tests, nothing more")
     write_small_files(made)
     write_small_models(made)
     write_small_pool(made / "small.tacit")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # models of a few numbers: threads would only wait for each other
-    with contextlib.chdir(made), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TACIT_LEDGER_KEY", "a key for tests, nothing more")
-        for command in ("tacit train classify notes.csv --epsilon 3 -o model",
-                        "tacit train translate pairs.csv --epsilon 3 -o model"):  # fmt: skip
+    with contextlib.chdir(made):
+        for name, command in TRAINED.items():
             assert run(smaller(command, 0)) == 0
-            kind = "classifier" if "classify" in command else "writer"
-            Path("results/0-model").rename(kind)
-        assert run(smaller("tacit train ensemble notes.csv --user-column author --shards 4 -o ensemble", 0)) == 0
-        Path("results/0-ensemble").rename("ensemble")
+            Path("results/0-model").rename(name)
         yield made
     torch.set_num_threads(threads)
 
@@ -63,7 +66,7 @@ def test_a_command_runs(command: str, folder: Path, capfd: pytest.CaptureFixture
     for card in (*written, *(place / "card.json" for place in written)):
         if card.name.endswith("card.json") and card.is_file():
             guarantee = json.loads(card.read_text(encoding="utf-8"))["guarantee"]
-            assert guarantee["notion"] == "none" or guarantee["epsilon"] > 0
+            assert guarantee["epsilon"] > 0 or guarantee["notion"] == "none"
 
 
 def test_options_are_added_only_to_commands_that_exist() -> None:

@@ -15,7 +15,7 @@ from tacit.catalog import DEFAULT_MECHANISM, described, find, mechanism_names, s
 from tacit.cli.generated import command_for
 from tacit.cli.options import Printing
 from tacit.cli.terminal import output_console
-from tacit.jobs.config import Varied
+from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import Name
 from tacit.mechanism import Mechanism
 
@@ -26,9 +26,20 @@ class Listed(Printing):
     job: ClassVar[str] = "mechanisms"
 
     name: Annotated[Name[str | None], Field(description="The mechanism to explain."), Varied(metavar="[NAME]")] = None
+    paper: Annotated[
+        str | None,
+        Field(description="Find what there is of a paper instead: a citation such as 'Yue et al. 2021', a method, an "
+              "author."),
+        Option(Group.DATA),
+    ] = None  # fmt: skip
 
 
 def mechanisms(options: Listed) -> None:
+    if options.paper is not None:
+        from tacit.cli.papers import show_papers
+
+        show_papers(options.paper, as_json=options.as_json)
+        return
     if options.name is not None:
         chosen = find(options.name)
         if options.as_json:
@@ -86,5 +97,7 @@ command = command_for(
     "mechanisms",
     [Listed],
     mechanisms,
-    help="List the mechanisms, or explain one: its parameters, what it promises, and where it comes from.",
+    help="List the mechanisms, or explain one: its parameters, what it promises, and where it comes from.\n\n"
+    "With --paper, say what became of a published method: the command that runs it, what does more in its place, or "
+    "the number that refutes it.",
 )

@@ -120,6 +120,16 @@ def find_papers(question: str) -> tuple[Paper, ...]:
     return meant or tuple(paper for paper in papers() if _begins(words, _words(_everything(paper))))
 
 
+def mentioned(question: str, text: str) -> bool:
+    """Whether all words of a question stand in a text, as a citation in a list of citations; not for no words.
+
+    >>> mentioned("Yue et al. 2021", "Feyisetan et al. 2020; Yue et al. 2021")
+    True
+    """
+    words = _words(question)
+    return bool(words) and any(_begins(words, _words(part)) for part in text.split(";"))
+
+
 def _names(paper: Paper) -> tuple[str, ...]:
     return (paper.cite, paper.key, *paper.also, paper.method, *paper.method.split(","))
 
