@@ -42,7 +42,7 @@ all rows, so that calibration has a closed form."""
 
 WORD_MECHANISMS = (
     "santext", "santext+", "tem", "custext", "laplace", "vickrey", "mahalanobis", "truncated-gumbel", "two-budgets",
-    "binary-response",
+    "brr",
 )  # fmt: skip
 
 
@@ -56,6 +56,7 @@ def smaller(command: str, number: int) -> list[str]:
         arguments[arguments.index("--grow-to") + 1] = str(ROWS)
         place = arguments.index("--batch") + 1
         arguments[place] = str(ROWS // 2)
+    arguments = [argument.replace("dimension=30", "dimension=4") for argument in arguments]
     if "bilstm" in arguments:
         arguments[arguments.index("bilstm")] = "bilstm-1x8"
         arguments += ["--tokenizer", "tiny-classifier"]
@@ -80,8 +81,8 @@ def write_small_files(folder: Path) -> None:
     """All files and models, in this folder."""
     (folder / "results").mkdir()
     rng = np.random.default_rng(0)
-    for name in ("notes.csv", "others.csv"):
-        _table(folder / name, ("text", "label", "author"), (_note(i, rng) for i in range(ROWS)))
+    for name, rows in (("notes.csv", ROWS), ("others.csv", ROWS), ("letters.csv", 6)):
+        _table(folder / name, ("text", "label", "author"), (_note(i, rng) for i in range(rows)))
     _table(folder / "pairs.csv", ("source", "target"), ((_note(i, rng)[0], "good film") for i in range(ROWS)))
     _table(folder / "tagged.csv", ("tokens", "tags"), (("the film was good", "A B C D") for _ in range(ROWS)))
     _table(
@@ -140,7 +141,7 @@ def write_small_models(folder: Path, names: Sequence[str] = ()) -> None:
         max_position_embeddings=32, pad_token_id=0,
     )  # fmt: skip
     gpt2 = transformers.GPT2Config(
-        vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2, n_positions=64, bos_token_id=5, eos_token_id=5,
+        vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2, n_positions=256, bos_token_id=5, eos_token_id=5,
         pad_token_id=0, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
     )  # fmt: skip
     t5 = transformers.T5Config(
