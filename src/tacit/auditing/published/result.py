@@ -38,7 +38,7 @@ class Refutation:
         return self.spent > self.claimed
 
     def __str__(self) -> str:
-        at = f" at delta {rounded_up(self.delta)}" if self.delta else ""
+        at = f" at delta {rounded_up(self.delta, DIGITS)}" if self.delta else ""
         return (
             f"{self.form} claims epsilon {rounded_up(self.claimed, DIGITS)} and spends {shown_above(self.spent)}{at}: "
             f"{self.because}"

@@ -8,6 +8,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.auditing.claims.noise import opposite_latents
+from tacit.auditing.claims.published_forward import DELTA, EPOCHS, published_forward
 from tacit.auditing.published.result import PublishedCost, Refutation
 from tacit.documents.bounds import ClipL2
 from tacit.noise.response import response_matrix
@@ -112,6 +113,19 @@ def forward_noise_with_trained_encoder(epsilon: float = 3.0, width: int = 6) -> 
         epsilon,
         math.inf if rows_show_the_input else epsilon,
         "the gradient of a layer below the noise is an outer product with the raw input",
+    )
+
+
+def forward_settings() -> Refutation:
+    """The command that DP-Forward publishes: central calibration of a local release, new noise in each epoch."""
+    spent = published_forward()
+    return Refutation(
+        f"the published command of DP-Forward over its {EPOCHS} epochs",
+        spent.claimed,
+        spent.all_passes,
+        "it calibrates as if a secret text of many were released, takes C for the distance of two texts, and draws new "
+        f"noise in each epoch ({spent.one_pass:.1f} for one of them)",
+        DELTA,
     )
 
 
