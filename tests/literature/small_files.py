@@ -30,6 +30,8 @@ SMALLER = {
     "tacit federate classify": USERS,
     "tacit graph train": "-q",
     "tacit vocabulary build": "--vocabulary-size 400 -q",
+    "tacit vocabulary ngrams": "-q",
+    "tacit embed": "-q",
     "tacit synthesize --by training": f"{TRAINING} --model tiny-writer --strategy full -n 4 --shortest 1",
     "tacit synthesize": "--pool small.tacit -n 40 -q",
     "tacit pretrain sanitized": "--model tiny-filler --steps 2 --batch 8 --length 16 --vectors vectors.txt -q",
@@ -69,6 +71,8 @@ def smaller(command: str, number: int) -> list[str]:
     arguments += added
     if "--mechanism" in arguments and arguments[arguments.index("--mechanism") + 1] in WORD_MECHANISMS:
         arguments += ["--vectors", "vectors.txt"]
+    if "codebook" in arguments:
+        arguments += ["--option", "codebook=static"]  # the same mechanism without a transformer
     return arguments[1:]
 
 
