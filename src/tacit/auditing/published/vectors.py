@@ -73,6 +73,15 @@ def dpnr_as_coded(epsilon: float = 1.0, width: int = BERT_WIDTH) -> Refutation:
     )
 
 
+def word_dropout(epsilon: float = 8.0, dropped: float = 0.5) -> PublishedCost:
+    """What dropping words at random buys: a word that is dropped is released with epsilon 0, secretly."""
+    return PublishedCost(
+        f"where a word costs epsilon {epsilon:g} and a share of {dropped:g} of all words is dropped at random before, a "
+        "word costs {value}: half of the text for less than one epsilon, so it is no option of Tacit",
+        math.log1p((1 - dropped) * math.expm1(epsilon)),
+    )
+
+
 def cape_as_coded(epsilon: float = 1.0, width: int = BERT_WIDTH) -> Refutation:
     """CAPE in its public code: one noise vector for a batch; the difference of two of its texts is released exactly."""
     neighbor, other = corners(width)
