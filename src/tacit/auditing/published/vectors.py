@@ -74,10 +74,10 @@ def dpnr_as_coded(epsilon: float = 1.0, width: int = BERT_WIDTH) -> Refutation:
 
 
 def word_dropout(epsilon: float = 8.0, dropped: float = 0.5) -> PublishedCost:
-    """What dropping words at random buys: a word that is dropped is released with epsilon 0, secretly."""
+    """The price of a word when words are dropped at random: one that is dropped costs nothing, and nobody knows."""
     return PublishedCost(
-        f"where a word costs epsilon {epsilon:g} and a share of {dropped:g} of all words is dropped at random before, a "
-        "word costs {value}: half of the text for less than one epsilon, so it is no option of Tacit",
+        f"where a word costs epsilon {epsilon:g} and {dropped:.0%} of all words are dropped at random before, a word "
+        "costs {value}: too many words for what it saves, so it is no option of Tacit",
         math.log1p((1 - dropped) * math.expm1(epsilon)),
     )
 
