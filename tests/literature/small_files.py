@@ -44,7 +44,7 @@ all rows, so that calibration has a closed form."""
 
 WORD_MECHANISMS = (
     "santext", "santext+", "tem", "custext", "laplace", "vickrey", "mahalanobis", "truncated-gumbel", "two-budgets",
-    "brr",
+    "brr", "optimal",
 )  # fmt: skip
 
 
@@ -70,7 +70,8 @@ def smaller(command: str, number: int) -> list[str]:
             del added[place : place + 2]
     arguments += added
     if "--mechanism" in arguments and arguments[arguments.index("--mechanism") + 1] in WORD_MECHANISMS:
-        arguments += ["--vectors", "vectors.txt"]
+        vectors = "short.txt" if "optimal" in arguments else "vectors.txt"
+        arguments += [] if "--vectors" in arguments else ["--vectors", vectors]
     if "codebook" in arguments:
         arguments += ["--option", "codebook=static"]  # the same mechanism without a transformer
     return arguments[1:]
@@ -102,8 +103,14 @@ def write_small_files(folder: Path) -> None:
     (folder / "links.tsv").write_text("source\ttarget\n" + "\n".join(links) + "\n", encoding="utf-8")
     vectors = 0.5 * rng.standard_normal((80, 8))
     words = (*GOOD, *BAD, *OTHERS, *(f"word{i}" for i in range(80 - len(GOOD + BAD + OTHERS))))
-    lines = (f"{word} {' '.join(f'{x:.4f}' for x in row)}\n" for word, row in zip(words, vectors, strict=True))
+    lines = [f"{word} {' '.join(f'{x:.4f}' for x in row)}\n" for word, row in zip(words, vectors, strict=True)]
     (folder / "vectors.txt").write_text("".join(lines), encoding="utf-8")
+    (folder / "short.txt").write_text("".join(lines[:8]), encoding="utf-8")
+    inside = (
+        f"{word} {' '.join(f'{x:.4f}' for x in row / (1.2 * np.abs(vectors).sum(axis=1).max()))}\n"
+        for word, row in zip(words, vectors, strict=True)
+    )  # inside the unit ball, as hyperbolic vectors are
+    (folder / "hyperbolic.txt").write_text("".join(inside), encoding="utf-8")
 
 
 def write_small_pool(path: Path) -> None:
