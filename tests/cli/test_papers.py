@@ -13,7 +13,7 @@ from tacit.literature import papers
 def test_a_paper_with_its_mechanisms_commands_and_numbers(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["mechanisms", "--paper", "Yue et al. 2021"]) == 0
     out = " ".join(capfd.readouterr().out.split())
-    for part in ("SanText, SanText+ (works)", "tacit rewrite notes.csv --mechanism santext", "santext+: SanText+",
+    for part in ("SanText, SanText+ (works)", "tacit rewrite letters.csv --mechanism santext", "santext+: SanText+",
                  "claims epsilon 8 and spends infinitely much"):  # fmt: skip
         assert part in out
 
