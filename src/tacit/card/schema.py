@@ -1,19 +1,69 @@
-"""The JSON schema of a card."""
+"""The JSON schema of a card, made from the classes that a card is written from."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from tacit.card.facts import ReleaseFacts
 from tacit.card.versions import CARD_VERSION
-from tacit.guarantee import Adjacency, ExclusionKind, MetricKind, Model, Notion, ProvenanceKind, Unit, VoidReason
+from tacit.guarantee import ExclusionKind, Guarantee
+
+Schema = dict[str, Any]
+"""A part of a JSON schema, which nests as its standard says."""
+
+STRINGS: Final[Schema] = {"type": "array", "items": {"type": "string"}}
+POSITIVE: Final[Schema] = {"minimum": 0}
+SHARE: Final[Schema] = {"minimum": 0, "maximum": 1}
+OF_GUARANTEE: Final[dict[str, Schema]] = {
+    "epsilon": {"type": ["number", "null"], **POSITIVE},  # infinity is null
+    "delta": SHARE,
+    "offset": POSITIVE,
+    "slack": POSITIVE,
+    "sensitive_share": SHARE,
+}
+OF_METRIC: Final[dict[str, Schema]] = {"diameter": POSITIVE, "typical": POSITIVE, "summed": {"minimum": 1}}
+OF_RELEASE: Final[dict[str, Schema]] = {
+    **dict.fromkeys(("rows", "documents", "units", "dropped_columns"), POSITIVE),
+    "digest": {"pattern": "^([0-9a-f]{64})?$"},
+}
+"""What the types of fields do not say."""
+ADDED_LATER: Final = ("randomized_columns", "configuration")
+"""Facts of a release that early cards of this version do not have."""
+VOID: Final[Schema] = {
+    "if": {"properties": {"notion": {"const": "none"}}},
+    "then": {
+        "properties": {
+            "void": {"type": "string"},
+            "void_reason": {"not": {"type": "null"}},
+            "epsilon": {"type": "null"},
+        }
+    },
+    "else": {"properties": {"void": {"type": "null"}, "void_reason": {"type": "null"}, "epsilon": {"type": "number"}}},
+}
+TOTAL: Final[Schema] = {
+    "type": "object",
+    "required": ["what", "exponent", "note"],
+    "properties": {
+        "what": {"type": "string"},
+        "exponent": {"type": ["number", "null"], **POSITIVE},
+        "note": {"type": "string"},
+    },
+}
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> Schema:
     """JSON schema (draft 2020-12) of `Card.to_json`."""
-
-    number_or_null = {"type": ["number", "null"], "minimum": 0}
-    strings = {"type": "array", "items": {"type": "string"}}
-    schema: dict[str, Any] = {
+    guarantee, parts = _object_of(Guarantee, OF_GUARANTEE)
+    _complete(parts["Metric"], OF_METRIC)
+    _complete(parts["Provenance"], {})
+    guarantee["properties"]["not_covered_kinds"] = {
+        "type": "array",
+        "items": {"enum": [kind.value for kind in ExclusionKind]},
+    }
+    guarantee |= {"required": list(guarantee["properties"]), "additionalProperties": False, **VOID}
+    release, _ = _object_of(ReleaseFacts, OF_RELEASE)
+    release["required"] = [name for name in release["properties"] if name not in ADDED_LATER]
+    return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Tacit privacy card",
         "type": "object",
@@ -24,138 +74,28 @@ def json_schema() -> dict[str, Any]:
             "tacit_version": {"type": "string"},
             "configuration": {"type": "object", "required": ["job"]},
             "sentence": {"type": "string", "minLength": 20},
-            "in_words": {
-                "type": "array",
-                "items": {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2},
-            },
-            "totals": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "required": ["what", "exponent", "note"],
-                    "properties": {
-                        "what": {"type": "string"},
-                        "exponent": number_or_null,
-                        "note": {"type": "string"},
-                    },
-                },
-            },
-            "guarantee": {
-                "type": "object",
-                "required": [
-                    "notion",
-                    "epsilon",
-                    "delta",
-                    "offset",
-                    "slack",
-                    "model",
-                    "unit",
-                    "adjacency",
-                    "metric",
-                    "domain",
-                    "sensitive_share",
-                    "mechanism",
-                    "parameters",
-                    "not_covered",
-                    "not_covered_kinds",
-                    "assumptions",
-                    "provenance",
-                    "history",
-                    "void",
-                    "void_reason",
-                ],
-                "additionalProperties": False,
-                "properties": {
-                    "notion": {"enum": [n.value for n in Notion]},
-                    "epsilon": number_or_null,
-                    "delta": {"type": "number", "minimum": 0, "maximum": 1},
-                    "offset": {"type": "number", "minimum": 0},
-                    "slack": {"type": "number", "minimum": 0},
-                    "model": {"enum": [m.value for m in Model]},
-                    "unit": {"enum": [u.value for u in Unit]},
-                    "adjacency": {"enum": [a.value for a in Adjacency]},
-                    "metric": {
-                        "type": ["object", "null"],
-                        "required": ["name", "diameter", "typical", "fingerprint", "summed", "kind"],
-                        "properties": {
-                            "name": {"type": "string"},
-                            "diameter": number_or_null,
-                            "typical": number_or_null,
-                            "fingerprint": {"type": ["string", "null"]},
-                            "summed": {"type": "integer", "minimum": 1},
-                            "kind": {"enum": [kind.value for kind in MetricKind]},
-                        },
-                    },
-                    "domain": {"type": ["string", "null"]},
-                    "sensitive_share": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-                    "mechanism": {"type": "string"},
-                    "parameters": {"type": "object"},
-                    "not_covered": strings,
-                    "not_covered_kinds": {"type": "array", "items": {"enum": [kind.value for kind in ExclusionKind]}},
-                    "assumptions": strings,
-                    "provenance": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["name", "source", "public", "paid_by", "kind"],
-                            "properties": {
-                                "name": {"type": "string"},
-                                "source": {"type": "string"},
-                                "public": {"type": "boolean"},
-                                "paid_by": {"type": ["string", "null"]},
-                                "kind": {"enum": [kind.value for kind in ProvenanceKind]},
-                            },
-                        },
-                    },
-                    "history": strings,
-                    "void": {"type": ["string", "null"]},
-                    "void_reason": {"enum": [*(reason.value for reason in VoidReason), None]},
-                },
-                "if": {"properties": {"notion": {"const": "none"}}},
-                "then": {
-                    "properties": {
-                        "void": {"type": "string"},
-                        "void_reason": {"type": "string"},
-                        "epsilon": {"type": "null"},
-                    }
-                },
-                "else": {
-                    "properties": {
-                        "void": {"type": "null"},
-                        "void_reason": {"type": "null"},
-                        "epsilon": {"type": "number"},
-                    }
-                },
-            },
-            "release": {
-                "type": ["object", "null"],
-                "required": [
-                    "rows",
-                    "documents",
-                    "units",
-                    "longest_document",
-                    "longest_row",
-                    "columns",
-                    "kept_columns",
-                    "dropped_columns",
-                    "output",
-                    "command",
-                    "created",
-                    "digest",
-                ],
-                "properties": {
-                    "rows": {"type": "integer", "minimum": 0},
-                    "documents": {"type": "integer", "minimum": 0},
-                    "units": {"type": "integer", "minimum": 0},
-                    "columns": strings,
-                    "kept_columns": strings,
-                    "randomized_columns": strings,
-                    "dropped_columns": {"type": "integer", "minimum": 0},
-                    "digest": {"type": "string", "pattern": "^([0-9a-f]{64})?$"},
-                    "configuration": {"type": "object"},
-                },
-            },
+            "in_words": {"type": "array", "items": {**STRINGS, "minItems": 2, "maxItems": 2}},
+            "totals": {"type": "array", "items": TOTAL},
+            "guarantee": guarantee,
+            "shuffled": guarantee,
+            "release": {"anyOf": [release, {"type": "null"}]},
         },
+        "$defs": parts,
     }
-    schema["properties"]["shuffled"] = schema["properties"]["guarantee"]
+
+
+def _object_of(kind: type, facts: dict[str, Schema]) -> tuple[Schema, dict[str, Schema]]:
+    """The schema of a dataclass with all its fields, and those of the classes in it."""
+    from pydantic import TypeAdapter  # cards are written without it
+
+    schema = TypeAdapter(kind).json_schema(mode="serialization")
+    parts: dict[str, Schema] = schema.pop("$defs", {})
+    return _complete(schema, facts), parts
+
+
+def _complete(schema: Schema, facts: dict[str, Schema]) -> Schema:
+    """Every field must be there; `facts` adds to what its type says."""
+    for name, more in facts.items():
+        schema["properties"][name] |= more
+    schema["required"] = list(schema["properties"])
     return schema
