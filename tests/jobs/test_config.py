@@ -57,6 +57,10 @@ def test_what_does_not_fit_is_a_code_and_a_sentence(values: dict[str, object], c
     assert flag in raised.value.rendered(TERMINAL)
 
 
+def test_an_option_that_may_be_repeated_takes_one_name() -> None:
+    assert Example(data="a", epsilon=1, columns="text") == Example(data="a", epsilon=1, columns=("text",))
+
+
 @pytest.mark.parametrize("option", ["epsilon", "columns", "style", "batch", "delta", "output"])
 def test_an_error_quotes_no_data_that_was_given_as_an_option(option: str) -> None:
     """A frame or a list in the wrong place is private data; only what a person types is quoted."""

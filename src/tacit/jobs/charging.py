@@ -13,8 +13,7 @@ from tacit.account.ledger import Reservation, Subject, open_ledger
 from tacit.errors import BadParameterError, TacitWarning
 from tacit.guarantee import Guarantee
 from tacit.jobs.config import file_name
-from tacit.text.files import STANDARD_STREAM
-from tacit.text.files.memory import is_in_memory
+from tacit.text.files.memory import is_in_memory, is_standard_input
 
 
 @dataclass
@@ -40,7 +39,7 @@ def check_name_for_ledger(config: ChargedConfig) -> None:
     """Refuse rows that a ledger could not name, and a name without a ledger."""
     if config.ledger is None and config.dataset is not None:
         raise BadParameterError("no-ledger", "{option.dataset} is for a ledger: name it with {option.ledger[FILE]}")
-    unnamed = is_in_memory(config.data) or config.data == STANDARD_STREAM
+    unnamed = is_in_memory(config.data) or is_standard_input(config.data)
     if config.ledger is not None and config.dataset is None and unnamed:
         raise BadParameterError(
             "dataset-without-name", "these rows have no name for the ledger: give one with {option.dataset[NAME]}"

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from tacit.errors import BadInputError, BadParameterError
@@ -82,6 +82,13 @@ class Varied:
         self.changes = changes
 
 
+def _is_repeated(field: FieldInfo) -> bool:
+    """Whether an option is a list of values, and none that reads a text in its own way (`a,b`)."""
+    return get_origin(field.annotation) is tuple and not any(
+        isinstance(part, BeforeValidator) for part in field.metadata
+    )
+
+
 class Config(BaseModel):
     """Base of all configurations; `job` names the use case in files and on cards."""
 
@@ -99,17 +106,20 @@ class Config(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_names_of_now(cls, values: object) -> object:
-        """The values by the names of now: options keep working by the names of earlier versions."""
+        """The values by the names of now: options keep working by the names of earlier versions. An option that may be
+        repeated also takes one name alone."""
         if not isinstance(values, dict):
             return values
         renamed = dict(values)
-        for name, _, option in cls.declared_options():
+        for name, field, option in cls.declared_options():
             for old in option.old_names:
                 if old not in renamed or old in cls.model_fields:
                     continue
                 if name in renamed:
                     raise option_twice(name)
                 renamed[name] = renamed.pop(old)
+            if isinstance(renamed.get(name), str | PurePath) and _is_repeated(field):
+                renamed[name] = (renamed[name],)
         return renamed
 
     def __repr_args__(self) -> Iterator[tuple[str | None, object]]:

@@ -14,8 +14,8 @@ from typing import Final
 
 from tacit.errors import BadInputError
 from tacit.matching.pool import SentencePool, words_key
-from tacit.text.files import STANDARD_STREAM, open_table
-from tacit.text.files.memory import is_in_memory
+from tacit.text.files import open_table
+from tacit.text.files.memory import is_standard_input
 from tacit.text.sentences import split_sentences
 
 FEWEST_WORDS: Final = 5
@@ -38,7 +38,7 @@ def refuse_private_pools(data: object, format: str | None, pools: Sequence[Sente
     Pools that come with Tacit are not looked at, and rows that can be read only once are not read for this.
     """
     own = [pool for pool in pools if any(source.declared for source in pool.sources)]
-    if not own or (not is_in_memory(data) and str(data) == STANDARD_STREAM):
+    if not own or is_standard_input(data):
         return ()
     keys = [_long_keys(pool) for pool in own]
     looked_for = frozenset().union(*keys)

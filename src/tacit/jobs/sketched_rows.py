@@ -32,7 +32,7 @@ from tacit.jobs.named_labels import NamedEdges, NamedLabels, named_labels, with_
 from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import CommaSeparated, sentences_or_auto
 from tacit.needs import Ability, needs_of_ledger
-from tacit.text.files import STANDARD_STREAM
+from tacit.text.files.memory import is_standard_input
 
 PrivateRows = Annotated[Data, Field(description="The private rows: csv, tsv, jsonl, parquet, txt (also .gz).")]
 
@@ -201,7 +201,7 @@ class SketchedRows(Config):
     @model_validator(mode="after")
     def _users_can_be_read_twice(self) -> Self:
         twice = self.user_column is not None or self.declare_labels_public or self.labels_from_data is not None
-        if self.data == STANDARD_STREAM and twice:
+        if twice and is_standard_input(self.data):
             raise BadParameterError(
                 "read-once",
                 "standard input can be read only once, and {option.user_column}, {option.declare_labels_public} and "

@@ -9,9 +9,9 @@ from typing import Final
 
 from tacit.errors import BadInputError
 from tacit.progress import StepProgress
-from tacit.text.files import STANDARD_STREAM, choose_columns, open_table
+from tacit.text.files import choose_columns, open_table
 from tacit.text.files.formats import looks_like_a_name
-from tacit.text.files.memory import is_in_memory
+from tacit.text.files.memory import is_standard_input
 
 REPORTED_ROWS: Final = 10_000
 
@@ -50,7 +50,7 @@ class ColumnRoles:
 
 def shape_of(source: object, format: str | None = None, progress: StepProgress | None = None) -> FileShape:
     """The shape of a file or of data in memory. Rows are counted; no value of any is kept or compared."""
-    if not is_in_memory(source) and str(source) == STANDARD_STREAM:
+    if is_standard_input(source):
         raise BadInputError(
             "guide-reads-no-stream",
             "standard input could not be read again by the command: name a file, or leave it out and give "

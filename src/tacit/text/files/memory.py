@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from tacit.errors import BadInputError
-from tacit.text.files.formats import TEXT_COLUMN
+from tacit.text.files.formats import STANDARD_STREAM, TEXT_COLUMN
 from tacit.text.files.tables import TableReader
 
 NAME = "the data in memory"
@@ -51,6 +51,11 @@ class MemoryTable(TableReader):
 def is_in_memory(source: object) -> bool:
     """Whether a source is data and not the name of a file."""
     return not isinstance(source, str) and not hasattr(source, "__fspath__")
+
+
+def is_standard_input(source: object) -> bool:
+    """Whether a source is standard input, which can be read only once; a frame is never compared with its name."""
+    return not is_in_memory(source) and str(source) == STANDARD_STREAM
 
 
 def name_of(source: object) -> str:
