@@ -249,6 +249,9 @@ def test_certificates_come_from_the_table_then_from_the_cache_then_from_a_search
     assert searched == [1.0, 1.2]
     build("santext", {"epsilon": 3.2, "vectors": table}).prepare()
     assert searched == [1.0, 1.2, 3.2], "a gap of the table is searched"
+    rows = np.array([[1.49, 2.98, 0.0, 1.0, 0.5], [1.505, 3.01, -0.1, 0.9, 0.6]])
+    half = scales.best_of(scales.ScaleTable(rows, 0.1), 3.0)
+    assert half == tight.Certificate(1.5, 3.0, -0.1, 1.0, 0.6), "the textbook's scale is proven without a table"
 
 
 def test_the_tables_that_come_with_tacit_are_whole():

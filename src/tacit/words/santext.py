@@ -21,7 +21,7 @@ class SanText(CalibratedWords):
     """Every word becomes a vocabulary word, near words more often than far ones.
 
     Good first choice: fast, exact, and every word is protected alike. epsilon is a budget per unit of vector distance,
-    so compare it only between runs with the same vectors; with the default vectors, 1 to 3 rewrites most words.
+    so compare it only between runs with the same vectors; with the default vectors, 1 to 2 rewrites most words.
     """
 
     name: ClassVar[str] = "santext"

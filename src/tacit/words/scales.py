@@ -96,14 +96,23 @@ def capped(table: ScaleTable, outcomes: int, cap: float) -> ScaleTable:
 
 
 def best_of(table: ScaleTable, epsilon: float) -> Certificate | None:
-    """The largest scale of a table that is proven for epsilon; None outside of the table, or where the textbook's scale
-    is larger."""
+    """The largest scale that a table proves for epsilon, not below the textbook's; None outside of the table."""
     rows = table.certificates
     proven = np.flatnonzero(rows[:, 1] <= epsilon)
     if not len(proven) or proven[-1] + 1 == len(rows):
         return None
-    certificate, above = Certificate(*rows[proven[-1]].tolist()), rows[proven[-1] + 1, 0]
-    return certificate if 2.0 * certificate.scale >= epsilon and above <= certificate.scale * FINE else None
+    certificate, above = Certificate(*rows[proven[-1]].tolist()), rows[proven[-1] + 1]
+    if above[0] > certificate.scale * FINE:
+        return None
+    if 2.0 * certificate.scale >= epsilon:
+        return certificate
+    # The grid stops just below the textbook's scale, which is proven without it. Z falls with the scale, so its other
+    # numbers lie between those of the scales around it.
+    half = epsilon / 2.0
+    larger = rows[min(int(np.searchsorted(rows[:, 0], half)), len(rows) - 1)]
+    return (
+        Certificate(half, epsilon, float(larger[2]), certificate.high, float(larger[4])) if larger[0] >= half else None
+    )
 
 
 @remembered
