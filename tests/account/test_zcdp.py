@@ -106,6 +106,7 @@ def test_the_price_of_a_choice_is_not_enough_for_a_randomized_answer() -> None:
     p, q = np.array([truth, 1 - truth]), np.array([1 - truth, truth])
     assert divergence(p, q, 1.001) / 1.001 > choice_rho(1.5)
     assert divergence(p, q, 1.001) / 1.001 <= choice_rho(3.0) <= pure_rho(3.0)
+    assert pure_rho(8.0) == pytest.approx(8.0)
     assert all(divergence(p, q, order) / order <= pure_rho(1.5) for order in (1.001, 1.1, 2.0, 8.0))
 
 

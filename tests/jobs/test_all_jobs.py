@@ -33,7 +33,7 @@ REQUIRED: dict[str, object] = {
     "original": "a.csv", "private": ("b.csv",), "members": "a.csv", "non_members": "b.csv", "secret": "coins.jsonl",
     "records": 1000, "lot_size": 10, "file": "experiment.toml", "epsilons": (8.0,),
     "sketches": ("a.tacit", "b.tacit"), "sketch": "a.tacit", "public_files": ("public.txt",), "synthetic": "s.csv",
-    "release": "released.csv", "name": "a-name",
+    "release": "released.csv", "name": "a-name", "questions": "q.csv",
 }  # fmt: skip
 """Values of options that jobs need."""
 
@@ -48,6 +48,8 @@ OF_JOB: dict[str, dict[str, object]] = {
     "pool recipe": {"name": "support"},
     "synthesize": {"data": "rows.csv"},
     "synthesize training": {"data": "rows.csv"},
+    "synthesize prompting": {"data": "rows.csv"},
+    "answer": {"label_column": "intent", "labels": ("a", "b")},
 }
 """What a job needs that its required fields do not say."""
 

@@ -5,7 +5,7 @@ a rho, in both directions (Bun & Steinke, TCC 2016). Releases about the same rec
 chosen after seeing those before it (lemma 2.3 there).
 
     a Gaussian of deviation s on a number or vector that a neighbor moves by D:         D^2 / (2 s^2)
-    anything with pure epsilon:                                                         epsilon^2 / 2
+    anything with pure epsilon:                                                         min(epsilon^2 / 2, epsilon)
     a choice of bounded range e:                                                        e^2 / 8
 
 A choice has **bounded range** e if  ln(p(y) / p'(y)) - ln(p(z) / p'(z)) <= e  for all outcomes y, z and neighbors p, p'
@@ -45,8 +45,8 @@ def gaussian_rho(noise_multiplier: float) -> float:
 
 
 def pure_rho(epsilon: float) -> float:
-    """The rho of anything with this pure epsilon."""
-    return _up(positive(epsilon, "epsilon") ** 2 / 2.0)
+    """The rho of anything with this pure epsilon: every divergence is at most epsilon, so epsilon is enough as well."""
+    return _up(min(positive(epsilon, "epsilon") ** 2 / 2.0, epsilon))
 
 
 def choice_rho(width: float) -> float:

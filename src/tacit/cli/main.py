@@ -33,6 +33,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "graph": ("tacit.cli.graph", "Label the nodes of a private graph of texts."),
     "predict": ("tacit.cli.predict", "Use a trained model: predictions and scores."),
     "topics": ("tacit.cli.topics", "Say what private texts are about: topics with noisy counts, as a map and a table."),
+    "answer": ("tacit.cli.answer", "Answer questions by private vote over sets of private examples."),
     "decode": ("tacit.cli.decode", "Make a corpus of what many local releases say together, at no cost."),
     "synthesize": ("tacit.cli.synthesize", "Release a corpus with labels that may be shared in place of private rows."),
     "sketch": ("tacit.cli.sketch", "Release noisy sums of private rows, from which a corpus can be made."),

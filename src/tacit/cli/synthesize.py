@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tacit.cli import synthesize_training
+from tacit.cli import synthesize_prompting, synthesize_training
 from tacit.cli.bars import Bars
 from tacit.cli.generated import command_for
 from tacit.cli.quiet import Quiet
@@ -18,14 +18,15 @@ from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.errors import StoppedError
 from tacit.jobs.synthesize import MatchingConfig, run
 
-TRAINING = "training"
+TRAINING, PROMPTING = "training", "prompting"
 HELP = """Release a corpus that may be shared in place of private rows: public sentences with labels, chosen by noisy
 sums of the private rows.
 
 The sums are released once, as a sketch, and pay for everything: draw from it again as often as you like, with other
 public sentences, at no further cost. Text, length and label of a row are all covered.
 
-With --by training a language model is trained to write instead: 'tacit synthesize --by training --help'.
+With --by training a language model is trained to write instead: 'tacit synthesize --by training --help'. With --by
+prompting a public one reads the rows and its words are drawn: 'tacit synthesize --by prompting --help'.
 
 Example: tacit synthesize tickets.csv --label-column intent --labels refund,delivery --epsilon 1 -o synthetic.csv
 
@@ -34,11 +35,11 @@ Example: tacit synthesize --from synthetic-sketch.tacit --pool medicine.tacit -n
 
 
 class SynthesizeCommand(RecommendingCommand):
-    """The command by matching; `--by training` and models that exist lead to the one that trains."""
+    """The command by matching; `--by training`, `--by prompting` and models that exist lead to the other two."""
 
     @property
     def commands(self) -> dict[str, click.Command]:
-        return {TRAINING: synthesize_training.command}
+        return {TRAINING: synthesize_training.command, PROMPTING: synthesize_prompting.command}
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return self.commands.get(name)
@@ -46,8 +47,8 @@ class SynthesizeCommand(RecommendingCommand):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        if way_of(args) == TRAINING:
-            return self.commands[TRAINING].make_context(info_name, args, parent, **extra)
+        if (way := way_of(args)) in self.commands:
+            return self.commands[way].make_context(info_name, args, parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
 
@@ -56,10 +57,14 @@ def way_of(arguments: Sequence[str]) -> str:
 
     >>> way_of(["in.csv", "--by=training"]), way_of(["--from-model", "m"]), way_of(["in.csv"])
     ('training', 'training', 'matching')
+    >>> way_of(["in.csv", "--by", "prompting"])
+    'prompting'
     """
     chosen = [after for flag, after in zip(arguments, [*arguments[1:], ""], strict=True) if flag == "--by"]
     chosen += [argument.removeprefix("--by=") for argument in arguments if argument.startswith("--by=")]
     existing = any(argument == "--from-model" or argument.startswith("--from-model=") for argument in arguments)
+    if PROMPTING in chosen:
+        return PROMPTING
     return TRAINING if TRAINING in chosen or existing else "matching"
 
 

@@ -47,8 +47,11 @@ def check_name_for_ledger(config: ChargedConfig) -> None:
 
 
 @contextlib.contextmanager
-def charging(config: ChargedConfig, command: str) -> Iterator[ReleaseCharge]:
-    """The charge of one release about a data set; it costs nothing where no ledger is named."""
+def charging(config: ChargedConfig, command: str, token: str | None = None) -> Iterator[ReleaseCharge]:
+    """The charge of one release about a data set; it costs nothing where no ledger is named.
+
+    token   names a run that may go on after a crash: the same token is charged once
+    """
     if config.ledger is None:
         yield ReleaseCharge(lambda promised: None, lambda: None)
         return
@@ -64,7 +67,7 @@ def charging(config: ChargedConfig, command: str) -> Iterator[ReleaseCharge]:
                     promised,
                     dataset=dataset,
                     subjects=[Subject("dataset", dataset, 1)],
-                    token=secrets.token_hex(16),
+                    token=token or secrets.token_hex(16),
                     command=command,
                 )
             )

@@ -88,6 +88,11 @@ Labels = Annotated[
     Option(Group.DATA, comma_separated=True),
 ]
 Topics = Annotated[T, Field(ge=1, description="How many topics."), Option(Group.DATA)]
+DeclareLabelsPublic = Annotated[
+    bool,
+    Field(description="The labels that occur in DATA are declared public; the card says so."),
+    Option(Group.PRIVACY),
+]
 Format = Annotated[
     str | None,
     Field(description="Format of the input (txt, csv, tsv, tsv-raw, jsonl, parquet, or with .gz), if its name does "
@@ -184,6 +189,11 @@ MostWords = Annotated[
     Option(Group.PRIVACY),
 ]
 Noise = Annotated[T, Field(description="Which noise is added."), Option(Group.PRIVACY)]
+CountShare = Annotated[
+    float,
+    Field(gt=0, lt=1, description="Part of epsilon that pays for the label counts."),
+    Option(Group.PRIVACY),
+]
 Seed = Annotated[T, Field(description="Repeat a run: the same seed draws the same."), Option(Group.PRIVACY)]
 TestSeed = Annotated[Seed[int | None], Field(description="Test seed: repeatable, and without any guarantee.")]
 AuditSeed = Annotated[
@@ -327,12 +337,15 @@ AsJson = Annotated[bool, Field(description="Print one JSON object instead of tab
 SynthesisWay = Annotated[
     T,
     Field(description="How rows are made: 'matching' draws public sentences by noisy sums of the private rows, "
-          "'training' trains a language model that writes."),
-    Option(Group.WRITING, metavar="matching|training"),
+          "'training' trains a language model that writes, 'prompting' lets a public one read them and draws its "
+          "words."),
+    Option(Group.WRITING, metavar="matching|training|prompting"),
 ]  # fmt: skip
 SyntheticRowCount = Annotated[
     T, Field(ge=1, description="Rows to write."), Option(Group.WRITING, old_names=("number",))
 ]
+Temperature = Annotated[T, Field(description="Below 1: safer texts."), Option(Group.WRITING)]
+Shortest = Annotated[int, Field(description="Fewest words of a text."), Option(Group.WRITING)]
 Sentences = Annotated[T, Field(description="How many sentences."), Option(Group.WRITING)]
 FromSketch = Annotated[
     Path | None,
@@ -340,7 +353,6 @@ FromSketch = Annotated[
     Option(Group.DATA, name="from", metavar="SKETCH"),
 ]
 SketchFile = Annotated[T, Option(Group.DATA, positional=True, metavar="SKETCH")]
-Temperature = Annotated[float, Field(description="Below 1: safer texts."), Option(Group.WRITING)]
 SampleSeed = Annotated[
     int | None,
     Field(description="Repeat a writing; otherwise another one each time. It is public."),

@@ -108,7 +108,7 @@ class EnsembleAnswersConfig(Config):
     ] = 256
     answers: Annotated[int, Field(ge=1, description="Answers to each prompt."), Option(Group.WRITING)] = 1
     temperature: Annotated[
-        Temperature, Field(description="Below 1: safer texts. The likeliest token alone cannot be private.")
+        Temperature[float], Field(description="Below 1: safer texts. The likeliest token alone cannot be private.")
     ] = 1.0
     resume: Annotated[Resume, Field(description="Go on with answers that were stopped, with the noise they had.")] = (
         False

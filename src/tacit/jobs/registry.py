@@ -37,6 +37,8 @@ JOBS: Final[dict[str, JobPlace]] = {
     "synthesize": JobPlace("tacit.jobs.synthesize", "MatchingConfig"),
     "decode": JobPlace("tacit.jobs.decode", "DecodeConfig"),
     "synthesize training": JobPlace("tacit.jobs.synthesize_training", "TrainedSynthesisConfig"),
+    "synthesize prompting": JobPlace("tacit.jobs.synthesize_prompting", "PromptingConfig"),
+    "answer": JobPlace("tacit.jobs.answer", "AnswerConfig"),
     **_of_tasks("train"),
     "train rewrite": JobPlace("tacit.jobs.train_rewriter", "TrainRewriterConfig"),
     "train selective": JobPlace("tacit.jobs.selective", "SelectiveConfig"),

@@ -15,6 +15,7 @@ from tacit.jobs.fields import (
     AutoDelta,
     Data,
     Dataset,
+    DeclareLabelsPublic,
     Epsilon,
     Force,
     Format,
@@ -61,11 +62,7 @@ class SketchedRows(Config):
     labels_from: Annotated[
         Path | None, Field(description="The same, in a file with one label per line."), Option(Group.DATA)
     ] = None
-    declare_labels_public: Annotated[
-        bool,
-        Field(description="The labels that occur in DATA are declared public; the card says so."),
-        Option(Group.PRIVACY),
-    ] = False
+    declare_labels_public: DeclareLabelsPublic = False
     labels_from_data: Annotated[
         Literal["private"] | None,
         Field(description="Find the labels in DATA itself: a part of epsilon pays for it, and only labels that many "

@@ -4,7 +4,8 @@ made = tacit.synthesize("tickets.csv", label_column="intent", labels=["refund", 
 made.texts, made.card
 
 The usual way is matching: noisy sums of the rows are released once, as a sketch, and public sentences are drawn by it.
-`by="training"` trains a language model under differential privacy instead (`tacit.jobs.synthesize_training`).
+`by="training"` trains a language model under differential privacy instead (`tacit.jobs.synthesize_training`), and
+`by="prompting"` lets a public one read the rows and draws its words privately (`tacit.jobs.synthesize_prompting`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tacit.progress import WorkProgress
 from tacit.text.files import write_whole
 
 if TYPE_CHECKING:
+    from tacit.jobs.synthesize_prompting import PromptedTexts, PromptingPlan
     from tacit.jobs.synthesize_training import SyntheticRows
     from tacit.matching.corpus import MatchedCorpus
     from tacit.matching.evolution.rounds import SentenceWriter
@@ -181,12 +183,17 @@ def _column_names(config: MatchingConfig, sketch: Sketch) -> tuple[str, str]:
 
 
 def synthesize(
-    data: object = None, *, by: Literal["matching", "training"] = "matching", progress: Any = None, **options: Any
-) -> MatchedRows | SyntheticRows:
+    data: object = None,
+    *,
+    by: Literal["matching", "training", "prompting"] = "matching",
+    progress: Any = None,
+    **options: Any,
+) -> MatchedRows | SyntheticRows | PromptedTexts | PromptingPlan:
     """Synthetic rows that may be shared; a file or data in memory.
 
     data   a file, a list of rows, a pandas frame, an Arrow table, a data set; not needed with `from_sketch`
-    by     "matching" (options as in `MatchingConfig`), or "training" (as in `TrainedSynthesisConfig`)
+    by     "matching" (options as in `MatchingConfig`), "training" (as in `TrainedSynthesisConfig`), or "prompting" (as
+           in `PromptingConfig`)
 
         rows = [{"text": "where is my parcel", "intent": "delivery"}, ...]
         made = tacit.synthesize(rows, epsilon=1, label_column="intent", labels=["delivery", "refund"])
@@ -196,4 +203,8 @@ def synthesize(
         from tacit.jobs import synthesize_training
 
         return synthesize_training.run(synthesize_training.TrainedSynthesisConfig(data=data, **options), progress)
+    if by == "prompting":
+        from tacit.jobs import synthesize_prompting
+
+        return synthesize_prompting.run(synthesize_prompting.PromptingConfig(data=data, **options), progress)
     return run(MatchingConfig(data=data, by=by, **options), progress)

@@ -18,6 +18,7 @@ from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
     Canaries,
     Column,
+    CountShare,
     Data,
     Force,
     LabelColumns,
@@ -26,6 +27,7 @@ from tacit.jobs.fields import (
     Model,
     Output,
     SampleSeed,
+    Shortest,
     Strategy,
     SynthesisWay,
     SyntheticRowCount,
@@ -86,11 +88,7 @@ class TrainedSynthesisConfig(EitherNeighbors, RecordTraining):
     epsilon: Annotated[
         TrainingEpsilon[float | None], Field(description="The privacy budget of one record, for all; 'inf': none.")
     ] = None
-    count_share: Annotated[
-        float,
-        Field(gt=0, lt=1, description="Part of epsilon that pays for the label counts."),
-        Option(Group.PRIVACY),
-    ] = 0.05
+    count_share: CountShare = 0.05
     balanced: Annotated[
         bool,
         Field(description="As many rows for every label, and no budget for counts."),
@@ -101,10 +99,10 @@ class TrainedSynthesisConfig(EitherNeighbors, RecordTraining):
     )
     strategy: Annotated[Strategy[str], Field(description="What is trained: lora, full, last-2 …")] = "lora"
     length: Annotated[Length, Field(description="Word pieces of a row, control codes included.")] = 64
-    temperature: Temperature = 1.0
+    temperature: Temperature[float] = 1.0
     top_p: Annotated[float, Field(description="Nucleus sampling."), Option(Group.WRITING)] = 0.95
     sample_seed: SampleSeed = None
-    shortest: Annotated[int, Field(description="Fewest words of a text."), Option(Group.WRITING)] = 2
+    shortest: Shortest = 2
     keep_duplicates: Annotated[bool, Field(description="Texts may repeat each other."), Option(Group.WRITING)] = False
     perplexity: Annotated[
         float | None,

@@ -105,6 +105,11 @@ class CausalModel(_Generator):
         self.check_room(needed, "a prompt with its text and answer")
 
     def begin(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Continuation, Floats]:
+        running, logits = self.begin_logits(texts, frame, input_tokens)
+        return running, self._scores(logits)
+
+    def begin_logits(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Continuation, Tensor]:
+        """The same as `begin`, with the numbers of the model as they are: one for each of its outputs."""
         width = input_tokens + len(frame.after)
         rows, masks = [], []
         for text in texts:
@@ -122,7 +127,7 @@ class CausalModel(_Generator):
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
         with self.torch.inference_mode():
             output = self._forward(pieces, mask, positions[:, -pieces.shape[1] :], past)
-        return Continuation(output.past_key_values, mask, positions[:, -1:]), self._scores(output.logits[:, -1])
+        return Continuation(output.past_key_values, mask, positions[:, -1:]), output.logits[:, -1]
 
     def _with_last_of_prefix(self, rows: list[list[int]], mask: Tensor, frame: Frame) -> tuple[list[list[int]], Tensor]:
         """Move the last token of the prefix behind the padding, so that each row ends in a token that counts."""
@@ -138,6 +143,10 @@ class CausalModel(_Generator):
         return moved, self._tensor(masks)
 
     def extend(self, running: Continuation, tokens: Ids) -> Floats:
+        return self._scores(self.extend_logits(running, tokens))
+
+    def extend_logits(self, running: Continuation, tokens: Ids) -> Tensor:
+        """The same as `extend`, with the numbers of the model as they are."""
         torch = self.torch
         running.mask = torch.cat([running.mask, torch.ones(len(tokens), 1, dtype=torch.long)], dim=1)
         assert running.position is not None
@@ -145,7 +154,8 @@ class CausalModel(_Generator):
         with torch.inference_mode():
             output = self._forward(self._tensor(tokens)[:, None], running.mask, running.position, running.past)
         running.past = output.past_key_values
-        return self._scores(output.logits[:, -1])
+        last: Tensor = output.logits[:, -1]
+        return last
 
     def _forward(self, ids: Tensor, mask: Tensor, positions: Tensor, past: Any) -> Any:
         more: dict[str, Any] = {}

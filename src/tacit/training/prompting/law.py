@@ -1,0 +1,151 @@
+"""The law of the next token, from what a language model says after each private record of a batch.
+
+Record i gives one number z_i(v) for each candidate token v: the logits of a public model after a public prompt with
+record i in it and the tokens released so far. They are bounded, each record on its own,
+
+    "logits"       w_i = max(z_i - max z_i + c, -c)                              (Amin et al. 2024)
+    "difference"   w_i = min(max(l_i - l_0, -c), c),  l = z - ln sum exp z       (InvisibleInk, Vinod et al. 2025)
+
+where l_0 comes from the same prompt without a record, rounded to whole steps of the public grid 2^-12, and added up
+exactly, as integers. With the *planned* size s of the batch and a temperature T, token v is drawn with probability
+proportional to
+
+    exp( (b(v) + (1/s) sum_i w_i(v)) / T ),       b = 0 for "logits", b = l_0 for "difference".
+
+**Guarantee of one token** (add or remove one record, given the tokens before it, which are released). b, the
+candidates, s and T are functions of released and public data. One record more adds w(v), between -c and +c, to every
+sum, so every log-weight moves between -a and +a with a = c / (s T): a choice of bounded range 2 a, which is
+2a-differentially private and (2a)^2 / 8 zero-concentrated (`tacit.account.zcdp`). Division by the number of records
+that the batch *has* would break this: all log-weights would then be scaled by another number. Replacing a record moves
+every sum by up to 2c: twice the range.
+
+**Rounding.** Sums are exact. The choice among K candidates compares integers; what the rounding of its weights adds to
+the range is `rounding_slack(K)`, and it is part of the price. The logits themselves are floating-point numbers. They
+are computed in constant shapes, so that the numbers of a record do not depend on what the other rows hold; but a record
+more may move the others to other *rows*, where a processor might add up in another order. The price pays for that as
+well: a record whose numbers differ by less than one step moves by at most one step after rounding, and `RESERVED * s`
+records may all do so at once. `RowCheck` (`tacit.training.prompting.reading`) looks at the start whether rows differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from tacit.account.zcdp import ROUNDING, choice_rho
+from tacit.arrays import Floats, Floats32, Integers
+from tacit.errors import BadParameterError
+from tacit.noise.choice import draw_rows, integer_weights, probabilities, rounding_slack
+from tacit.noise.parameters import positive
+from tacit.noise.source import Source
+
+STEPS: Final = 1 << 12
+"""Steps of the public grid in a unit of the logits."""
+RESERVED: Final = 2
+"""So many times the planned size of a batch, in records, may move by one step when a record comes or goes."""
+LOWEST: Final = -1e30
+
+Bounding = Literal["logits", "difference"]
+
+
+@dataclass(frozen=True)
+class AveragedLaw:
+    """The public numbers of the law of a token.
+
+    clip         c: how far the numbers of a record reach to both sides
+    temperature  T
+    batch        s: the planned number of records of a batch
+    bounding     of the logits themselves, or of their difference to the prediction without a record
+    changes      records that differ between neighbors: 1 that comes or goes, 2 where one takes the place of another
+    """
+
+    clip: float
+    temperature: float
+    batch: int
+    bounding: Bounding = "difference"
+    changes: int = 1
+
+    def __post_init__(self) -> None:
+        positive(self.clip, "the bound of the logits")
+        positive(self.temperature, "the temperature")
+        if self.batch < 1:
+            raise BadParameterError(
+                "impossible-batch", "a batch is planned for at least 1 record, not {batch}", batch=self.batch
+            )
+        if self.bound < 1:
+            raise BadParameterError(
+                "clip-below-grid",
+                "a bound of {clip:g} is less than one step of the grid ({step:g}): give a larger one",
+                clip=self.clip,
+                step=1 / STEPS,
+            )
+
+    # The price ------------------------------------------------------------------------------------------------
+
+    @property
+    def bound(self) -> int:
+        """The largest number of a record, in steps."""
+        return int(self.clip * STEPS)
+
+    def width(self, candidates: int) -> float:
+        """The range of the choice of one token, and its pure epsilon: never below the truth."""
+        steps = self.changes * (self.bound + RESERVED * self.batch)
+        return (2.0 * steps / (self.batch * self.temperature * STEPS) + rounding_slack(candidates)) * (1 + ROUNDING)
+
+    def rho(self, candidates: int) -> float:
+        """The zero-concentrated price of one token."""
+        return choice_rho(self.width(candidates))
+
+    # The law --------------------------------------------------------------------------------------------------
+
+    def bounded(self, logits: Floats32, reference: Floats32 | None = None) -> Integers:
+        """The numbers of each record (rows, candidates), in whole steps between -bound and +bound.
+
+        A function of each row alone and of public data: `reference`, the logits without a record (candidates).
+        """
+        finite = _finite(logits)
+        if self.bounding == "logits":
+            numbers = finite - finite.max(axis=1, keepdims=True) + np.float32(self.clip)
+        else:
+            assert reference is not None
+            numbers = _log_law(finite) - _log_law(_finite(reference)[None])
+        steps = np.rint(np.clip(numbers, -self.clip, self.clip) * np.float32(STEPS)).astype(np.int64)
+        clipped: Integers = np.clip(steps, -self.bound, self.bound)
+        return clipped
+
+    def weights(self, sums: Integers, reference: Floats32 | None = None) -> Integers:
+        """Integer weights (1, candidates) of the next token, from the exact sums of the numbers of all records."""
+        totals = sums
+        if self.bounding == "difference":
+            assert reference is not None
+            base = np.rint(_log_law(_finite(reference)[None])[0].astype(np.float64) * STEPS)
+            totals = sums + self.batch * np.maximum(base, -64 * STEPS).astype(np.int64)
+        scale = 1.0 / (self.batch * self.temperature * STEPS)
+        exponents: Floats = (totals.max() - totals).astype(np.float64) * scale
+        return integer_weights(exponents[None])
+
+    def law(self, sums: Integers, reference: Floats32 | None = None) -> Floats:
+        """The exact probabilities of `draw`."""
+        law: Floats = probabilities(self.weights(sums, reference))[0]
+        return law
+
+    def draw(self, sums: Integers, reference: Floats32 | None, source: Source) -> int:
+        """The place of a candidate, drawn by integers."""
+        return int(draw_rows(self.weights(sums, reference), np.ones(1, dtype=np.int64), source)[0])
+
+
+def _finite(logits: Floats32) -> Floats32:
+    """The logits, with the smallest number in place of one that is none: every record has numbers."""
+    clean: Floats32 = np.nan_to_num(
+        np.asarray(logits, dtype=np.float32), nan=LOWEST, posinf=-LOWEST, neginf=LOWEST
+    ).clip(LOWEST, -LOWEST)
+    return clean
+
+
+def _log_law(logits: Floats32) -> Floats32:
+    """Log-probabilities over the candidates, row by row."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    law: Floats32 = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return law
