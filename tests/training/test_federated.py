@@ -426,6 +426,15 @@ def test_a_run_in_whole_numbers_learns_and_says_what_is_simulated(tokenizer, tmp
     assert run.round.code.variance(plan.multiplier) >= LEAST_VARIANCE
 
 
+def test_votes_on_a_bound_are_refused_in_whole_numbers(tokenizer, tmp_path):  # noqa: F811
+    """They would be a second release that the plan does not account for."""
+    plan = SkellamPlan(USERS, 25, 2, 1.0, 1e-3)
+    run = make_run(tokenizer, tmp_path / "model", plan, settings={"clipping": "quantile"})
+    with pytest.raises(BadParameterError) as raised:
+        run.run()
+    assert raised.value.code == "clipping-not-in-whole-numbers"
+
+
 @pytest.mark.parametrize("kind", ["fedavg", square_root(4)], ids=["fedavg", "ftrl"])
 def test_a_run_learns_what_many_users_share(tokenizer, tmp_path, kind):  # noqa: F811
     run = make_run(tokenizer, tmp_path / "model", plan_named(kind, 0.7 if kind == "fedavg" else 1.0))

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tacit.errors import BadParameterError
 from tacit.noise.source import Source, StreamKey
+from tacit.training.clipping import QuantileClipping
 from tacit.training.federated.integers import IntegerCode, SkellamPlan
 from tacit.training.federated.round import UPDATES, FederatedRound
 
@@ -21,6 +23,13 @@ class IntegerRound(FederatedRound):
         super().__post_init__()
         assert isinstance(self.plan, SkellamPlan)
         assert self.clipping is not None
+        if isinstance(self.clipping, QuantileClipping):
+            # Its votes are a second release, which the plan of whole numbers does not account for.
+            raise BadParameterError(
+                "clipping-not-in-whole-numbers",
+                "sums of whole numbers have one bound for the whole update: choose {option.clipping[flat]} or "
+                "{option.clipping[automatic]}",
+            )
         size = sum(value.numel() for value in self.parameters.values())
         self.code = IntegerCode.fitting(
             size, self.clipping.bound, self.plan.multiplier, 2 * self.plan.batch, self.plan.bits
