@@ -33,6 +33,8 @@ SMALLER = {
     "tacit vocabulary ngrams": "-q",
     "tacit embed": "-q",
     "tacit synthesize --by training": f"{TRAINING} --model tiny-writer --strategy full -n 4 --shortest 1",
+    "tacit synthesize --by prompting": "--model tiny-writer -n 4 --length 4 --input-tokens 8 --physical 8 -q",
+    "tacit answer": "--model tiny-writer --sets 4 --set-examples 1 --input-tokens 4 --physical 4 -q",
     "tacit synthesize": "--pool small.tacit -n 40 -q",
     "tacit pretrain sanitized": "--model tiny-filler --steps 2 --batch 8 --length 16 --vectors vectors.txt -q",
     "tacit rewrite": "-q",
@@ -62,7 +64,8 @@ def smaller(command: str, number: int) -> list[str]:
     if "bilstm" in arguments:
         arguments[arguments.index("bilstm")] = "bilstm-1x8"
         arguments += ["--tokenizer", "tiny-classifier"]
-    key = "tacit synthesize --by training" if "--by training" in command else _beginning(command)
+    ways = (f"--by {way}" for way in ("training", "prompting"))
+    key = next((f"tacit synthesize {way}" for way in ways if way in command), _beginning(command))
     added = shlex.split(SMALLER.get(key, ""))
     for option in ("--model", "--strategy", "--batch"):
         if option in arguments and option in added:  # the one of the command counts
