@@ -3,7 +3,8 @@
     python benchmarks/topics.py [DATA.tsv ...] [--runs 3]
 
 A file has the columns intent (or label) and text, raw tsv. The number of cells, the words that count, and how cells are
-joined were chosen on CLINC150 and AG News; banking77 was looked at once, at the end.
+joined were chosen on CLINC150 and AG News. How many topics there are was changed once after banking77 had been looked at
+(docs/topics.md).
 
 purity    the share of texts whose label is the most frequent one of their topic
 noiseless the same pipeline with exact counts, for the number of topics that the noisy run chose (and for 100 topics)
