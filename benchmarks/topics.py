@@ -3,7 +3,7 @@
     python benchmarks/topics.py [DATA.tsv ...] [--runs 3]
 
 A file has the columns intent (or label) and text, raw tsv. The number of cells, the words that count, and how cells are
-joined were chosen on CLINC150 and AG News. How many topics there are was changed once after banking77 had been looked at
+joined were chosen on CLINC150 and AG News. The number of topics was changed once after banking77 had been looked at
 (docs/topics.md).
 
 purity    the share of texts whose label is the most frequent one of their topic
