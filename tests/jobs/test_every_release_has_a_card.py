@@ -189,6 +189,31 @@ WAYS: list[Callable[[], Card]] = [
 ]  # fmt: skip
 
 
+def vectors_by_command() -> Card:
+    assert run_command(["embed", "in.txt", "-e", "2", "-o", "out.parquet", "-q"]) == 0
+    return Card.from_json(Path("out.parquet.card.json").read_text())
+
+
+def vectors_by_python() -> Card:
+    return tacit.embed(TEXTS, epsilon=EPSILON).card
+
+
+def vectors_by_mechanism() -> Card:
+    from tacit.embeddings.forward import Forward
+
+    return Forward(epsilon=EPSILON).embed(TEXTS).card()
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "way", [vectors_by_command, vectors_by_python, vectors_by_mechanism], ids=lambda way: way.__name__
+)
+def test_released_vectors_have_their_card(way: Callable[[], Card]) -> None:
+    card = way()
+    assert card.guarantee.is_private
+    assert card.guarantee.epsilon == EPSILON
+
+
 @pytest.mark.usefixtures("folder", "in_process")
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_a_release_has_its_card(way: Callable[[], Card]) -> None:
@@ -212,7 +237,9 @@ def test_no_other_way_is_forgotten() -> None:
     way."""
     known = {
         "auditing/claims/words.py": "draws from public texts to check a claim",
+        "documents/depth.py": "calls its own base",
         "documents/latent.py": "calls its own base",
+        "embeddings/base.py": "vectors: command, Python and mechanism",
         "engines/blocks.py": "command, Python, engine, cluster, service jobs",
         "integrations/datasets.py": "datasets",
         "integrations/presidio.py": "presidio",
