@@ -21,6 +21,7 @@ from tacit.jobs.prompted_rows import (
     label_lines,
     load_causal,
     notion_of,
+    number_line,
     private_records,
     promised_unit,
     without_seed,
@@ -160,6 +161,7 @@ def promise(
             "how long the run took",
             "what the public list of labels itself says",
             *(() if config.user_column is not None else ("a person who has several records: their budgets add up",)),
+            *number_line(config),
         ),
         assumptions=(
             SECRET_KEY,

@@ -152,6 +152,11 @@ def label_lines(config: PromptedRows, label_column: str | None) -> tuple[str, ..
     return tuple(lines)
 
 
+def number_line(config: PromptedRows) -> tuple[str, ...]:
+    """The line of a card about the number of records, which an automatic delta shows."""
+    return (f"how many {promised_unit(config).value}s there are, to one digit",) if config.delta == "auto" else ()
+
+
 def promised_unit(config: PromptedRows) -> Unit:
     return Unit.RECORD if config.user_column is None else Unit.USER
 
