@@ -33,12 +33,13 @@ REQUIRED: dict[str, object] = {
     "original": "a.csv", "private": ("b.csv",), "members": "a.csv", "non_members": "b.csv", "secret": "coins.jsonl",
     "records": 1000, "lot_size": 10, "file": "experiment.toml", "epsilons": (8.0,),
     "sketches": ("a.tacit", "b.tacit"), "sketch": "a.tacit", "public_files": ("public.txt",), "synthetic": "s.csv",
-    "release": "released.csv", "name": "a-name", "questions": "q.csv",
+    "release": "released.csv", "name": "a-name", "questions": "q.csv", "label_column": "intent",
 }  # fmt: skip
 """Values of options that jobs need."""
 
 OF_JOB: dict[str, dict[str, object]] = {
     "audit text": {"private": "b.csv"},
+    "audit vectors": {"private": "b.npy"},
     "audit mechanism": {"mechanism": "santext"},
     "audit model": {"members": "a.csv", "non_members": "b.csv"},
     "calibrate sgd": {"steps": 5},
@@ -49,7 +50,9 @@ OF_JOB: dict[str, dict[str, object]] = {
     "synthesize": {"data": "rows.csv"},
     "synthesize training": {"data": "rows.csv"},
     "synthesize prompting": {"data": "rows.csv"},
-    "answer": {"label_column": "intent", "labels": ("a", "b")},
+    "answer": {"labels": ("a", "b")},
+    "train classify": {"data": "rows.csv"},
+    "federate classify": {"data": "rows.csv"},
 }
 """What a job needs that its required fields do not say."""
 
@@ -64,6 +67,8 @@ def smallest(job: str) -> dict[str, object]:
 
 def values_of(name: str, field: FieldInfo) -> st.SearchStrategy[object]:
     """Values that the type and the range of a field allow."""
+    if name == "device":
+        return st.sampled_from(["auto", "cpu"])
     return _values(field.annotation, field.metadata)
 
 
@@ -200,7 +205,8 @@ def test_what_only_affects_running_is_no_part_of_the_identity(job: str, data: st
 
 
 RUNNING = {
-    "address", "cache", "dry_run", "engine", "force", "physical", "report", "resume", "tensorboard", "workers",
+    "address", "cache", "device", "dry_run", "engine", "force", "physical", "report", "resume", "tensorboard",
+    "workers",
 }  # fmt: skip
 """Options that change where, how fast or how loudly a job runs, and nothing about what it makes."""
 

@@ -93,13 +93,13 @@ def trained(name, strategy, words, folder, device, *, private=True, settings=())
 
 
 def both_ways(tmp_path, words, name, strategy, **more):
-    here = trained(name, strategy, words, tmp_path / "here", "cpu", **more)
+    usual = trained(name, strategy, words, tmp_path / "usual", "cpu", **more)
     with pretend_device() as device:
-        there = trained(name, strategy, words, tmp_path / "there", device, **more)
-    assert here[0]
-    for parameter, value in here[0].items():
-        torch.testing.assert_close(there[0][parameter], value, **CLOSE, msg=parameter)
-    assert there[1] == here[1]
+        elsewhere = trained(name, strategy, words, tmp_path / "elsewhere", device, **more)
+    assert usual[0]
+    for parameter, value in usual[0].items():
+        torch.testing.assert_close(elsewhere[0][parameter], value, **CLOSE, msg=parameter)
+    assert elsewhere[1] == usual[1]
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from tacit.errors import BadParameterError
 from tacit.jobs.charging import check_name_for_ledger
 from tacit.jobs.config import Group, Option, Varied
-from tacit.jobs.fields import Data, Epsilon, LabelColumn, Output
+from tacit.jobs.fields import Data, Epsilon, LabelColumn, Output, QuestionColumn
 from tacit.jobs.prompted_rows import PromptedRows, SetCount, check_label_source
 from tacit.jobs.released_rows import ReleasedRows
 from tacit.jobs.sources import Source, needs_of_source
@@ -57,9 +57,8 @@ class AnswerConfig(PromptedRows):
     ]
     label_column: LabelColumn[str]
     question_column: Annotated[
-        str | None,
+        QuestionColumn[str | None],
         Field(description="The column of the questions; by default the only one, or 'text'."),
-        Option(Group.DATA),
     ] = None
     sets: Annotated[
         SetCount,

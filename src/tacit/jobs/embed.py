@@ -95,7 +95,8 @@ class EmbedConfig(RowReleaseConfig):
         return self.mechanism
 
     def usual_options(self) -> dict[str, Any]:
-        """Encoder and dimensions are given to the mechanisms that have them, and refused for the others."""
+        """Encoder and dimensions are given to the mechanisms that have them, and refused for the others. Their
+        defaults, which a written configuration names, mean nothing there."""
         options = mechanism_options(self.epsilon, self.vectors, self.options)
         name = self.chosen_mechanism()
         known = parameters_of(find(name, vectors=True))
@@ -103,7 +104,7 @@ class EmbedConfig(RowReleaseConfig):
             value = getattr(self, option)
             if option in known and value is not None and option not in options:
                 options[option] = value
-            elif option not in known and option in self.model_fields_set and value is not None:
+            elif option not in known and value != type(self).model_fields[option].default:
                 raise BadParameterError(
                     "unknown-mechanism-option",
                     "{mechanism} has no option '{name}': leave out {option." + option + "}",

@@ -81,6 +81,15 @@ LabelColumns = Annotated[
     Field(description="A column of labels; may be repeated."),
     Option(Group.DATA),
 ]
+AttributeColumns = Annotated[
+    tuple[str, ...],
+    Field(description="A column of ORIGINAL to infer from what was released; may be repeated."),
+    Option(Group.DATA),
+]
+PrivateColumn = Annotated[
+    str | None, Field(description="The column in PRIVATE, if it is called otherwise."), Option(Group.DATA)
+]
+QuestionColumn = Annotated[T, Field(description="The column of the question."), Option(Group.DATA)]
 UserColumn = Annotated[T, Field(description="The column that says whose row it is."), Option(Group.DATA)]
 Labels = Annotated[
     T,

@@ -20,6 +20,7 @@ from tacit.encoders import encoder_needs
 from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
+    AttributeColumns,
     AuditSeed,
     Encoder,
     Format,
@@ -28,6 +29,7 @@ from tacit.jobs.fields import (
     MechanismOptions,
     Original,
     Private,
+    PrivateColumn,
     PrivateFormat,
     Sample,
     UsualColumn,
@@ -58,7 +60,7 @@ class TextAuditConfig(Config):
     private: Private[Source]
     column: UsualColumn = None
     private_column: Annotated[
-        str | None, Field(description="The column of texts in PRIVATE, if it is called otherwise."), Option(Group.DATA)
+        PrivateColumn, Field(description="The column of texts in PRIVATE, if it is called otherwise.")
     ] = None
     key_column: Annotated[
         str | None, Field(description="A column in both files that must be equal row by row."), Option(Group.DATA)
@@ -67,9 +69,7 @@ class TextAuditConfig(Config):
         str | None, Field(description="The column of ORIGINAL that says who wrote a row."), Option(Group.DATA)
     ] = None
     attribute_columns: Annotated[
-        tuple[str, ...],
-        Field(description="A column of ORIGINAL to infer from the texts; may be repeated."),
-        Option(Group.DATA),
+        AttributeColumns, Field(description="A column of ORIGINAL to infer from the texts; may be repeated.")
     ] = ()
     spans_column: Annotated[
         str | None,

@@ -17,9 +17,10 @@ from tacit.auditing.vectors.report import audit_vectors as attacked
 from tacit.catalog import build, mechanism_names
 from tacit.embeddings.base import VectorMechanism
 from tacit.errors import BadInputError, BadParameterError
-from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.config import Config, Varied
 from tacit.jobs.embed import EmbedConfig
 from tacit.jobs.fields import (
+    AttributeColumns,
     AuditSeed,
     Format,
     MechanismEpsilon,
@@ -27,6 +28,7 @@ from tacit.jobs.fields import (
     MechanismOptions,
     Original,
     Private,
+    PrivateColumn,
     PrivateFormat,
     Sample,
     UsualColumn,
@@ -56,14 +58,10 @@ class VectorAuditConfig(Config):
     private: Annotated[Private[Source], Field(description="The file of vectors that 'tacit embed' made from it.")]
     column: UsualColumn = None
     private_column: Annotated[
-        str | None,
-        Field(description="The column of vectors in PRIVATE, if it is called otherwise."),
-        Option(Group.DATA),
+        PrivateColumn, Field(description="The column of vectors in PRIVATE, if it is called otherwise.")
     ] = None
     attribute_columns: Annotated[
-        tuple[str, ...],
-        Field(description="A column of ORIGINAL to infer from the vectors; may be repeated."),
-        Option(Group.DATA),
+        AttributeColumns, Field(description="A column of ORIGINAL to infer from the vectors; may be repeated.")
     ] = ()
     format: Format = None
     private_format: PrivateFormat = None

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from tacit.jobs.config import Config, Group, Option
-from tacit.jobs.fields import LabelColumn, Length, TextColumn
+from tacit.jobs.fields import LabelColumn, Length, QuestionColumn, TextColumn
 from tacit.needs import BLEU, Ability
 
 
@@ -70,7 +70,7 @@ class AnswerRows(TaskRows):
     length: Annotated[
         Length, Field(description="Word pieces of a question and its context that are read at a time.")
     ] = 384
-    question_column: Annotated[str, Field(description="The column of the question."), Option(Group.DATA)] = "question"
+    question_column: QuestionColumn[str] = "question"
     context_column: Annotated[str, Field(description="The column of the context."), Option(Group.DATA)] = "context"
     answer_column: Annotated[str, Field(description="The column of the answer."), Option(Group.DATA)] = "answer"
 
