@@ -54,6 +54,11 @@ def test_all_triples_use_epsilon_and_no_more(name, options, epsilon, dimension):
     assert worst_loss_per_distance(larger) > epsilon
 
 
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300])
+def test_an_epsilon_too_small_to_search_for_keeps_the_textbooks_factor(epsilon):
+    assert build("santext", {"epsilon": epsilon, "vectors": small_table()}).guarantee().epsilon == epsilon
+
+
 def test_two_words_alone_need_no_normalizer():
     table = small_table(2, 3)
     assert build("santext", {"epsilon": 1.7, "vectors": table}).scale == pytest.approx(1.7, rel=1e-3)

@@ -56,6 +56,8 @@ DOUBLE_BELOW = 3_000
 
 KEPT_PAIRS = 256
 MOST_STEPS = 40
+SMALLEST_SEARCHED = 1e-290
+"""Products of a smaller epsilon with distances would lose digits, or vanish."""
 AIM = 1.0 - 2.0**-14
 """The search aims a little below epsilon, so that rounding to integers leaves the loss below it too."""
 
@@ -155,7 +157,7 @@ def calibrate(geometry: WordSpace, epsilon: float, cap: float, *, progress: Step
         passes = Passes(geometry, cap, single=False, steps=5, progress=progress)
     pairs = np.empty((0, 2), dtype=np.int64)
     scale, best = 0.75 * epsilon, None
-    for _ in range(MOST_STEPS):
+    for _ in range(MOST_STEPS if epsilon >= SMALLEST_SEARCHED else 0):
         logs = passes.log_normalizers([scale])[0]
         needs, worst = passes.steepest([scale], logs[None])[0]
         if needs <= epsilon and (best is None or scale > best.scale):
