@@ -46,7 +46,7 @@ all rows, so that calibration has a closed form."""
 
 WORD_MECHANISMS = (
     "santext", "santext+", "tem", "custext", "laplace", "vickrey", "mahalanobis", "truncated-gumbel", "two-budgets",
-    "brr", "optimal",
+    "brr", "optimal", "tagged",
 )  # fmt: skip
 
 
@@ -75,6 +75,8 @@ def smaller(command: str, number: int) -> list[str]:
     if "--mechanism" in arguments and arguments[arguments.index("--mechanism") + 1] in WORD_MECHANISMS:
         vectors = "short.txt" if "optimal" in arguments else "vectors.txt"
         arguments += [] if "--vectors" in arguments else ["--vectors", vectors]
+    if "skellam" in arguments:
+        arguments += ["--epochs", "1"]
     if "codebook" in arguments:
         arguments += ["--option", "codebook=static"]  # the same mechanism without a transformer
     return arguments[1:]
