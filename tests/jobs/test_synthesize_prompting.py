@@ -77,7 +77,7 @@ def test_the_promise_covers_what_was_drawn(tiny: str, tmp_path: Path) -> None:
     from tacit.training.prompting.law import AveragedLaw
 
     result = made(tiny, tmp_path / "out.csv")
-    spent = max(plan.tokens * AveragedLaw(2.0, 1.0, plan.batch_records).rho(40) for plan in result.plan.labels)
+    spent = max(plan.tokens * AveragedLaw(2.5, 1.0, plan.batch_records).rho(40) for plan in result.plan.labels)
     assert epsilon_of_rho(pure_rho(8.0 * 0.2) + spent, result.guarantee.delta) <= 8.0
 
 

@@ -68,7 +68,7 @@ def tokens_rho(config: PromptingConfig, delta: float) -> float:
 
 def planned(config: PromptingConfig, counts: dict[str, int], candidates: int, delta: float) -> list[BatchPlan]:
     """The plan of each label with about so many records; labels for which the budget buys nothing are left out."""
-    law = AveragedLaw(config.bound, config.warmth, 1, config.bounding, 2 if config.replace_one else 1)
+    law = AveragedLaw(config.bound, config.temperature, 1, config.bounding, 2 if config.replace_one else 1)
     rho = tokens_rho(config, delta)
     shares = LabelCounts({(label,): count for label, count in counts.items()}, None).shares(config.rows)
     plans = (
@@ -284,7 +284,7 @@ def promise(config: PromptingConfig, model: CausalModel, delta: float) -> Guaran
     parameters = {
         "model": model.name,
         "bounded": f"{config.bounding}, at most {config.bound:g}",
-        "temperature": f"{config.warmth:g}",
+        "temperature": f"{config.temperature:g}",
         "tokens to choose among": config.candidates,
         "longest text": f"{config.length} tokens",
         "epsilon of the label counts": rounded_up(config.epsilon * config.count_share),

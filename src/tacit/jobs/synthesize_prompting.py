@@ -42,8 +42,7 @@ from tacit.text.files import format_of
 TEXT, LABEL = "{text}", "{label}"
 PUBLIC_PROMPT = "What people ask and write about {label}, one per line:\n"
 PROMPT = PUBLIC_PROMPT + "{text}\n"
-USUAL_BOUNDS = {"difference": 2.0, "logits": 10.0}
-USUAL_TEMPERATURES = {"difference": 0.8, "logits": 2.0}
+USUAL_BOUNDS = {"difference": 2.5, "logits": 5.0}
 
 
 class PromptingConfig(PromptedRows):
@@ -75,7 +74,9 @@ class PromptingConfig(PromptedRows):
     ] = "difference"  # fmt: skip
     logit_bound: Annotated[
         float | None,
-        Field(gt=0, description="How far the prediction of one record may reach; 2 for 'difference', 10 for 'logits'."),
+        Field(
+            gt=0, description="How far the prediction of one record may reach; 2.5 for 'difference', 5 for 'logits'."
+        ),
         Option(Group.PRIVACY, metavar="C"),
     ] = None
     batch_records: Annotated[
@@ -100,12 +101,12 @@ class PromptingConfig(PromptedRows):
         int,
         Field(ge=2, description="A token is drawn among so many that the prompt without a record likes best."),
         Option(Group.WRITING, metavar="N"),
-    ] = 100
+    ] = 1_000
     length: Annotated[Length, Field(ge=2, description="Tokens of the longest text."), Varied(group=Group.WRITING)] = 32
     temperature: Annotated[
-        Temperature[float | None],
-        Field(gt=0, description="Of the draw; lower costs more. 0.8 for 'difference', 2 for 'logits'."),
-    ] = None
+        Temperature[float],
+        Field(gt=0, description="Of the draw; lower costs more."),
+    ] = 1.0
     shortest: Shortest = 2
 
     def needs(self) -> list[Ability]:
@@ -136,11 +137,6 @@ class PromptingConfig(PromptedRows):
     def bound(self) -> float:
         """How far the prediction of one record may reach."""
         return USUAL_BOUNDS[self.bounding] if self.logit_bound is None else self.logit_bound
-
-    @property
-    def warmth(self) -> float:
-        """The temperature of the draw."""
-        return USUAL_TEMPERATURES[self.bounding] if self.temperature is None else self.temperature
 
     def check_files(self) -> None:
         """Refuse what cannot be written before anything is spent."""

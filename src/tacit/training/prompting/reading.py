@@ -15,6 +15,10 @@ CHECK_ROWS: Final = 3
 """How many places of a shape the check compares."""
 
 
+ALLOWED: Final = 0.125
+"""The largest difference between rows, in steps of the grid."""
+
+
 class PromptReading(Protocol):
     """Prompts side by side, with the tokens that were written after them.
 
@@ -48,7 +52,8 @@ class PromptReader(Protocol):
 def check_rows(reader: PromptReader, texts: Sequence[str]) -> float:
     """The largest difference between the logits of one public text in several rows, among other neighbors.
 
-    Refused if it reaches half a step of the grid: the price pays for less than one step.
+    Refused if it reaches an eighth of a step of the grid: after the sum of exponentials and the gain of the law this is
+    half a step, and the price pays for less than one.
     """
     probe, *others = texts
     filler = [others[place % len(others)] for place in range(reader.rows - 1)]
@@ -62,7 +67,7 @@ def check_rows(reader: PromptReader, texts: Sequence[str]) -> float:
         reading.extend(tokens, np.zeros(reader.rows, dtype=bool))
         seen.append(np.stack([first, reading.logits[place]]))
     difference = max(float(np.abs(other - seen[0]).max()) for other in seen)
-    if not difference < 0.5 / STEPS:
+    if not difference < ALLOWED / STEPS:
         raise NoGuaranteeError(
             "rows-differ",
             "this model gives one text other numbers in another row of the same computation (they differ by "
