@@ -38,6 +38,7 @@ MODELS: Mapping[Model, str] = {
 BY_VALUE: Mapping[tuple[str, str], tuple[str, str]] = {
     ("calibration", "exact"): ("use of epsilon", "all of it: exact over this vocabulary"),
     ("calibration", "textbook"): ("use of epsilon", "as in the textbook, which leaves a part of it unused"),
+    ("tags", "rules"): ("tags of words", "by a public rule: function words by name, others by their ending"),
     ("metric", "hyperbolic"): ("distance of words", "hyperbolic"),
     ("unknown", "spelling"): (
         "words not in the vocabulary",
@@ -95,6 +96,8 @@ BY_NAME: Mapping[str, tuple[str, str]] = {
         "a sensitive word against any other",
         "odds change by at most e^({})",
     ),
+    "least": ("words that share a tag", "{} or more"),
+    "tags": ("tags of words", "from the public list {}"),
     "best guess": ("the best attacker guesses", "{}, each being equally likely, from one output"),
     "beta": ("beta", "{} (bounds the chance of a word far away; sets how far words count as near)"),
     "bits": ("code of a word", "{} bits"),

@@ -88,7 +88,7 @@ def test_the_curve_says_how_much_an_attacker_guesses(client, vectors):
 def test_the_default_of_santext_leaves_an_attacker_little(client, default_table):
     entries = {entry["name"]: entry for entry in client.get("/v1/mechanisms").json()["mechanisms"]}
     default = entries["santext"]["epsilon"]["default"]
-    assert default == 2.0
+    assert default == 1.5
     answer = client.post("/v1/curve", json={"mechanism": "santext", "epsilons": [default, 4.0]}).json()
     at_default, at_four = (point["guessed"] for point in answer["points"])
     assert at_default < answer["blind"] + 0.05

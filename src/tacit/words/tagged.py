@@ -100,7 +100,7 @@ class TaggedWords(WordMechanism):
     paper: ClassVar[str] = "after Arnold et al. 2023b"
     notion: ClassVar[str] = Notion.METRIC.value
     block_characters: ClassVar[int] = 4_000_000
-    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(2.0, 1.0, 12.0)
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(1.5, 0.75, 10.0)
     told_elsewhere: ClassVar[frozenset[str]] = frozenset({"tags"})
 
     @cached_property

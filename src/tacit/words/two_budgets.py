@@ -59,7 +59,7 @@ class TwoBudgets(TwoClassWords):
     title: ClassVar[str] = "Two budgets"
     paper: ClassVar[str] = "after Tang et al. 2020"
     notion: ClassVar[str] = Notion.METRIC.value
-    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(1.0, 0.5, 8.0)
+    epsilon_range: ClassVar[EpsilonRange] = EpsilonRange(1.0, 0.75, 6.0)
 
     def check_parameters(self) -> None:
         super().check_parameters()
