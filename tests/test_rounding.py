@@ -18,7 +18,7 @@ from tacit.auditing.claims.claim import Claim
 from tacit.card import Card, odds, plain_sentence
 from tacit.card_words import AT_LEAST, AT_MOST, setting_line
 from tacit.cli.rewrite import shown_command
-from tacit.jobs.rewrite_config import RewriteConfig
+from tacit.jobs.rewrite_config import RewriteConfig, shown_options
 from tacit.report import AtLeast, AtMost
 from tacit.report.parts import cell_text
 from tacit.rounding import exponential_up, power_of_ten_up, rounded_down, rounded_up
@@ -139,7 +139,7 @@ def test_a10_the_command_on_a_card_has_the_budget_that_was_given(value):
         input="in.csv", columns=("text",), mechanism="santext", epsilon=value, randomize="stars", label_epsilon=value,
         labels=("a", "b"),
     )  # fmt: skip
-    words = shown_command(config).split()
+    words = shown_command("rewrite", shown_options(config)).split()
     assert float(words[words.index("--epsilon") + 1]) == value
     assert float(words[words.index("--label-epsilon") + 1]) == value
 

@@ -119,9 +119,9 @@ def test_a9_a_small_delta_is_never_accounted_below_the_truth(delta, adjacency):
     for threshold in (7.5, 8.25):
         assert exact_threshold_delta(1.0, threshold=threshold * noise, **{**run, "noise": noise}) <= delta
     if delta == 1e-14:
-        from tacit.account.sgd import FINE_INTERVAL, _pld_epsilon
+        from tacit.account.sgd import FINE_INTERVAL, pld_epsilon_of_phases
 
-        alone = _pld_epsilon(0.001, 1.0, 1000, delta, adjacency, FINE_INTERVAL)
+        alone = pld_epsilon_of_phases([(0.001, 1000)], 1.0, delta, adjacency, FINE_INTERVAL)
         assert exact_threshold_delta(alone, threshold=8.25, **run) > delta, "the library alone is refuted"
 
 

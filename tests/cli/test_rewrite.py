@@ -27,6 +27,7 @@ from tacit.engines.job import RewriteProgress
 from tacit.engines.resume import resume_path
 from tacit.errors import TacitError
 from tacit.jobs.rewrite import RewriteConfig
+from tacit.jobs.rewrite_config import shown_options
 from tacit.text.digest import file_digest
 from tacit.text.files import open_table
 from tacit.text.tokens import split
@@ -221,7 +222,7 @@ def test_command_on_the_card_names_no_folders() -> None:
     )  # fmt: skip
     assert "/home" not in json.dumps(config.identity())
     assert "in.csv" not in json.dumps(config.identity())
-    assert shown_command(config) == (
+    assert shown_command("rewrite", shown_options(config)) == (
         "tacit rewrite --column 'my text' --keep label --mechanism santext+ --epsilon 2 --vectors v.txt "
         "--option words='a b.txt' --seed 3"
     )

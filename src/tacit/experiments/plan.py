@@ -27,7 +27,6 @@ from tacit.experiments.expansion import Offered, Step, Unkeyed, cells_of
 from tacit.experiments.steps import kinds
 from tacit.experiments.steps.data import KIND as DATA
 from tacit.report.parts import plain
-from tacit.version import __version__
 
 if TYPE_CHECKING:
     from tacit.experiments.findings import ExperimentFinding
@@ -171,7 +170,7 @@ def _with_files(data: DataSet, folders: Sequence[Path], where: str) -> DataSet:
 
 def _keyed(name: str, cell: Unkeyed) -> Step:
     kind, inputs = cell.kind, {name: step.key for name, step in cell.inputs.items()}
-    key = digest_of([kind.name, kind.version, __version__, kind.content_of(cell.parameters), inputs])
+    key = digest_of([kind.name, kind.version, kind.content_of(cell.parameters), inputs])
     return Step(key, name, kind.name, cell.axes, cell.parameters, cell.inputs)
 
 
