@@ -204,8 +204,8 @@ def test_a14_the_number_in_the_documents_is_what_the_audit_prints(default_table)
     from tacit.words.santext import SanText
 
     text = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
-    stated = float(re.search(r"the largest loss per unit of distance is\s+([\d.]+):", text)[1])
-    mechanism = SanText(epsilon=2.0, vectors=default_table)
+    stated = float(re.search(r"the largest loss per unit of distance is\s+([\d.]+) with", text)[1])
+    mechanism = SanText(epsilon=2.0, vectors=default_table, calibration="textbook")
     pair = np.array([[mechanism.lexicon.id("notoc"), mechanism.lexicon.id("__")]])
     outcome = check_pairs(MechanismLaw(mechanism), claim_of(mechanism), pair)
     assert outcome.steepest is not None
