@@ -33,7 +33,7 @@ def test_each_can_be_explained(name: str, capfd: pytest.CaptureFixture[str]) -> 
 def test_json(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["mechanisms", "--json"]) == 0
     listed = json.loads(capfd.readouterr().out)
-    assert [item["name"] for item in listed] == mechanism_names()
+    assert [item["name"] for item in listed] == [*mechanism_names(), *mechanism_names(vectors=True)]
     assert all({"notion", "unit", "needs", "paper", "summary", "parameters"} <= set(item) for item in listed)
     assert run(["mechanisms", DEFAULT_MECHANISM, "--json"]) == 0
     description = json.loads(capfd.readouterr().out)

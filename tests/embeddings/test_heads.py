@@ -87,6 +87,28 @@ def test_vectors_that_were_changed_or_have_no_card_are_refused(released, tmp_pat
     assert json.loads((tmp_path / "m" / "vectors.json").read_text())["labels"] == ["music", "food"]
 
 
+def test_a_column_of_lists_that_was_kept_is_not_taken_for_the_released_one(tmp_path):
+    """The card speaks of one column; another one with lists of numbers, even if it stands first, is private."""
+    rows = [{"secret": [float(n % 2)] * 8, **row} for n, row in enumerate(ROWS)]
+    path = tmp_path / "v.jsonl"
+    tacit.embed(rows, columns="text", keep=["secret", "topic"], epsilon=1, output=path, dimensions=8)
+    tacit.train("classify", vectors=str(path), label_column="topic", output=tmp_path / "a")
+    plain = tmp_path / "plain.jsonl"
+    plain.write_text(path.read_text())
+    vectors = np.array([json.loads(line)["text"] for line in path.read_text().splitlines()], dtype=np.float32)
+    labels = class_numbers([row["topic"] for row in ROWS], ("food", "music"))
+    sigma = Card.from_json(path.with_name("v.jsonl.card.json").read_text()).guarantee.parameters["noise scale"]
+    expected = released_head(vectors, labels, ("food", "music"), sigma)
+    assert weights(tmp_path / "a")[0] == expected.weights.tobytes()
+
+
+def test_options_without_a_meaning_are_refused(released, tmp_path):
+    for options in ({"trials": 3}, {"strategy": "full"}, {"epsilon": math.inf}):
+        with pytest.raises(BadParameterError):
+            tacit.train("classify", vectors=str(released), label_column="topic", output=tmp_path / "m", **options)
+    assert not (tmp_path / "m").exists()
+
+
 def test_sums_move_by_at_most_their_sensitivity_and_reach_it():
     """All data sets of three records from a grid with extreme vectors, with one more, and with one exchanged."""
     grid = [np.array(each) for each in itertools.product((-5.0, 0.0, 5.0), repeat=2)]

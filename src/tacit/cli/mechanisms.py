@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tacit.catalog import DEFAULT_MECHANISM, described, find, mechanism_names, summary
+from tacit.catalog import DEFAULT_MECHANISM, described, find, mechanism_classes, mechanism_names, summary
 from tacit.cli.generated import command_for
 from tacit.cli.options import Printing
 from tacit.cli.terminal import output_console
@@ -41,17 +41,21 @@ def mechanisms(options: Listed) -> None:
         show_papers(options.paper, as_json=options.as_json)
         return
     if options.name is not None:
-        chosen = find(options.name)
+        only_vectors = options.name in mechanism_names(vectors=True) and options.name not in mechanism_names()
+        chosen = find(options.name, vectors=only_vectors)
         if options.as_json:
             click.echo(json.dumps(described(chosen), indent=2, ensure_ascii=False))
         else:
             show_one(chosen)
         return
-    everything = [find(each) for each in mechanism_names()]
+    texts, vectors = mechanism_classes(), mechanism_classes(vectors=True)
     if options.as_json:
-        click.echo(json.dumps([described(each) for each in everything], indent=2, ensure_ascii=False))
-    else:
-        show_all(everything)
+        click.echo(json.dumps([described(each) for each in (*texts, *vectors)], indent=2, ensure_ascii=False))
+        return
+    show_all(texts)
+    output_console().print("\nVectors in place of texts (tacit embed):\n")
+    show_all(vectors)
+    output_console().print("\n'tacit mechanisms NAME' explains one.")
 
 
 def show_all(everything: list[type[Mechanism]]) -> None:
@@ -69,7 +73,6 @@ def show_all(everything: list[type[Mechanism]]) -> None:
         if number:
             default = " (the default)" if row[0] == DEFAULT_MECHANISM else ""
             console.print(Padding(Text(summary(everything[number - 1]) + default, style="dim"), (0, 0, 0, 4)))
-    console.print("\n'tacit mechanisms NAME' explains one.")
 
 
 def show_one(mechanism: type[Mechanism]) -> None:
@@ -89,7 +92,8 @@ def show_one(mechanism: type[Mechanism]) -> None:
     for item in facts["parameters"]:
         table.add_row(item["name"], "(required)" if item["required"] else str(item["default"]), item["meaning"])
     console.print(table)
-    example = f"\ntacit rewrite INPUT --mechanism {facts['name']} --epsilon 2 --option NAME=VALUE -o OUTPUT"
+    command = "rewrite" if mechanism.releases == "text" else "embed"
+    example = f"\ntacit {command} INPUT --mechanism {facts['name']} --epsilon 2 --option NAME=VALUE -o OUTPUT"
     console.print(example, style="dim", soft_wrap=True)
 
 

@@ -8,6 +8,7 @@ card of a head on private vectors is that of the noisy sums it was made from.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,7 @@ from tacit.places import refuse_taken_folder
 from tacit.report import Report
 from tacit.text.files import STANDARD_STREAM, read_columns, write_columns
 from tacit.text.files.memory import is_in_memory, name_of
-from tacit.text.files.vectors import VectorRows, read_vectors
+from tacit.text.files.vectors import read_vectors
 from tacit.training.origin import released_text
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
 SETTINGS: Final = "vectors.json"
 HEAD: Final = "head.npz"
 CARD_SUFFIX: Final = ".card.json"
+USED: Final = frozenset(
+    {"vectors", "label_column", "text_column", "labels", "epsilon", "delta", "replace_one", "seed", "output", "test"}
+)
+"""The options of a training that mean something for vectors."""
 DECIDING: Final = ("mechanism", "level", "epsilon", "vectors", "options", "encoder", "dimensions")
 
 
@@ -56,15 +61,12 @@ def is_vector_model(folder: Path) -> bool:
 def train_on_vectors(config: TrainClassify) -> VectorTrainingResult:
     """A linear classifier of vectors, in its folder, with its card."""
     refuse_taken_folder(config.output)
-    source = config.vectors
-    card_path = _card_of(source)
-    table = read_vectors(source, None, (config.label_column,))
-    labels = table.columns[config.label_column]
+    _check_options(config)
+    made_by: Mapping[str, object] = {}
     if config.epsilon is None:
-        head, promised, made_by = _of_released(config, table, labels, card_path)
+        head, promised, made_by = _of_released(config)
     else:
-        head, promised = _of_private(config, table, labels)
-        made_by = {}
+        head, promised = _of_private(config)
     configuration = config.identity()
     card = Card(promised, configuration=configuration)
     with draft_folder(config.output) as draft:
@@ -91,10 +93,25 @@ def _card_of(source: object) -> Path | None:
     return beside if beside.is_file() else None
 
 
-def _of_released(
-    config: TrainClassify, table: VectorRows, labels: Sequence[str], card_path: Path | None
-) -> tuple[VectorHead, Guarantee, Mapping[str, object]]:
+def _check_options(config: TrainClassify) -> None:
+    """Refuse options that a linear head of vectors has no use for, before somebody counts on them."""
+    fields = type(config).model_fields
+    useless = [name for name, field in fields.items() if name not in USED and getattr(config, name) != field.default]
+    if useless:
+        raise BadParameterError(
+            "option-not-for-vectors",
+            "training on vectors has no use for {option." + useless[0] + "}: leave it out",
+            name=useless[0],
+        )
+    if config.epsilon == math.inf:
+        raise BadParameterError(
+            "infinite-epsilon", "private vectors need a finite {option.epsilon[E]}; released ones need none"
+        )
+
+
+def _of_released(config: TrainClassify) -> tuple[VectorHead, Guarantee, Mapping[str, object]]:
     """A head that only reads what was released: its card is that of the vectors."""
+    card_path = _card_of(config.vectors)
     if card_path is None:
         raise BadParameterError(
             "vectors-without-card",
@@ -104,6 +121,9 @@ def _of_released(
     card = read_card(card_path)
     facts = card.facts
     columns = () if facts is None else facts.columns
+    # The column is the one that the card speaks of: a column of lists that was kept beside it is not protected.
+    table = read_vectors(config.vectors, columns[0] if columns else None, (config.label_column,))
+    labels = table.columns[config.label_column]
     promised = released_text(card_path, str(config.vectors), len(table), columns)
     assert facts is not None
     copied = config.label_column in facts.kept_columns
@@ -134,8 +154,10 @@ def _numbers(labels: Sequence[str], names: Sequence[str]) -> Any:
     return class_numbers(labels, names)
 
 
-def _of_private(config: TrainClassify, table: VectorRows, labels: Sequence[str]) -> tuple[VectorHead, Guarantee]:
+def _of_private(config: TrainClassify) -> tuple[VectorHead, Guarantee]:
     """A head from noisy sums of private vectors."""
+    table = read_vectors(config.vectors, None, (config.label_column,))
+    labels = table.columns[config.label_column]
     if not config.labels:
         raise BadParameterError(
             "labels-not-stated",
