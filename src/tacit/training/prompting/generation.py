@@ -146,18 +146,18 @@ def _draw(batch: _Batch, moment: _Moment, writing: Writing) -> tuple[int, bool]:
 def _read(
     batches: Sequence[Sequence[PrivateRecord]], reader: PromptReader
 ) -> tuple[list[PromptReading], list[list[tuple[int, slice]]]]:
-    """All records in readings of constant shape, and where those of each batch are."""
-    texts = [record.text for batch in batches for record in batch]
+    """All records in readings of constant shape, and where those of each batch are.
+
+    A batch has readings of its own: a record more in one batch leaves the rows of every other batch where they are.
+    """
     size = reader.rows
-    readings = [reader.read(texts[start : start + size]) for start in range(0, len(texts), size)]
-    layout, start = [], 0
+    readings: list[PromptReading] = []
+    layout = []
     for batch in batches:
-        stop = start + len(batch)
-        layout.append([
-            (number, slice(max(start - number * size, 0), min(stop - number * size, size)))
-            for number in range(start // size, -(-stop // size) if stop > start else start // size)
-        ])  # fmt: skip
-        start = stop
+        texts = [record.text for record in batch]
+        parts = [texts[start : start + size] for start in range(0, len(texts), size)]
+        layout.append([(len(readings) + number, slice(0, len(part))) for number, part in enumerate(parts)])
+        readings += [reader.read(part) for part in parts]
     return readings, layout
 
 
