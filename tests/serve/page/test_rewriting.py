@@ -159,7 +159,7 @@ def test_the_promise_says_what_an_attacker_can_still_learn(page: Page) -> None:
     # First what an attacker makes of it, in words; the proven bound with its powers of ten can be opened.
     page.wait_for_selector("#promise .attacker")
     promise = page.inner_text("#promise")
-    assert "guesses about 31 of 100 words; without seeing it, about 8." in promise
+    assert "guesses about 20 of 100 words; without seeing it, about 8." in promise
     assert answer["guarantee"]["sentence"] not in promise
     page.click("#promise details.bound summary")
     promise = page.inner_text("#promise")
