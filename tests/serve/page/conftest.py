@@ -155,6 +155,8 @@ def open_page(browser: Browser, service: Service) -> Iterator[Opener]:
 
     yield opened
     for context in contexts:
+        for each in context.pages:
+            each.unroute_all(behavior="ignoreErrors")  # a request still under way would fail in the next test
         context.close()
     for watch in watches:
         watch.check()
