@@ -10,11 +10,13 @@ import pytest
 import tacit
 from tacit.auditing.claims.published_forward import published_noisy_latents
 from tacit.auditing.vectors.claim import angle_distribution
-from tacit.auditing.vectors.inversion import by_nearest, by_training, nearest_places, words_in
+from tacit.auditing.vectors.inversion import by_nearest, by_training, nearest_places, wiener_filtered, words_in
 from tacit.cli.main import run as tacit_command
 from tacit.embeddings.angular import Angular
 from tacit.embeddings.forward import Forward
-from tacit.errors import BadInputError, BadParameterError
+from tacit.embeddings.shared_noise import SharedNoise
+from tacit.embeddings.words import WordLaplace
+from tacit.errors import BadInputError
 from tacit.noise.source import new_source
 from tacit.noise.sphere import AngularNoise
 
@@ -116,7 +118,64 @@ def test_what_cannot_be_audited_is_said(files, tmp_path):
         tacit.audit_vectors(ROWS, np.zeros((len(ROWS), 8)), column="text")
     with pytest.raises(BadInputError, match="do not align"):
         tacit.audit_vectors(ROWS[:-1], str(files[1]), column="text")
-    with pytest.raises(BadParameterError, match="each word"):
-        tacit.audit_vectors(ROWS, str(files[1]), column="text", mechanism="word-laplace", epsilon=2)
+    with pytest.raises(BadInputError, match="each word"):
+        tacit.audit_vectors(
+            ROWS, str(files[1]), column="text", mechanism="word-laplace", epsilon=2, options={"limit": 500}
+        )
     with pytest.raises(BadInputError, match="numbers"):
         tacit.audit_vectors(ROWS, np.zeros((len(ROWS), 8)), column="text", mechanism="forward", epsilon=2)
+
+
+def test_a_filter_that_knows_the_noise_never_falls_below_the_floor():
+    """Drowned vectors say nothing: the guess is that of the commonest words, and does not fit noise."""
+    generator = np.random.default_rng(1)
+    clean = Forward(epsilon=1, dimensions=16).clean_vectors(TEXTS)
+    drowned = (clean + generator.normal(0, 50, clean.shape)).astype(np.float32)
+    trained = by_training(TEXTS, drowned, clean, seed=0, looks=1)
+    assert trained.rate == pytest.approx(trained.floor, abs=0.03)
+    train, test = np.arange(60), np.arange(60, len(TEXTS))
+    assert np.allclose(wiener_filtered(clean, clean, train, test), clean[test], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [WordLaplace, SharedNoise])
+def test_words_are_attacked_and_too_little_noise_is_refuted(kind):
+    """A release at epsilon 40 under a card of 4: refuted, and more words are found than under the true noise."""
+    pytest.importorskip("scipy")
+    claimed = {"mechanism": kind.name, "epsilon": 4, "options": {"limit": 2_000}}
+    found = {}
+    for epsilon in (4, 40):
+        mechanism = kind(epsilon=epsilon, limit=2_000)
+        rows = [{"text": each.tolist()} for each in mechanism.rewrite_texts(TEXTS, new_source(5)).vectors]
+        report = tacit.audit_vectors(ROWS, rows, column="text", **claimed)
+        assert report.refuted == (epsilon == 40)
+        numbers = {finding.name: finding.numbers for finding in report.findings}
+        found[epsilon] = numbers["words by the nearest vector"]["rate"]
+        assert numbers["words by the nearest vector"]["ceiling"] == 1.0
+        likeliest = numbers["words by Bayes's rule"]
+        assert likeliest["floor"] - 0.1 <= likeliest["rate"] <= likeliest["ceiling"]
+    assert found[4] < found[40]
+
+
+def test_directions_of_another_public_file_are_refused(tmp_path, monkeypatch):
+    """A card names the file of public texts without its folder: one of the same name with other texts is noticed."""
+    for folder, words in (("first", "red green blue"), ("second", "cat dog bird")):
+        (tmp_path / folder).mkdir()
+        lines = [f"{words} {word} number {n}" for n, word in enumerate(words.split() * 40)]
+        (tmp_path / folder / "public.txt").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path / "first")
+    released = tmp_path / "v.jsonl"
+    tacit.embed(
+        ROWS, columns="text", keep="topic", epsilon=8, output=released, dimensions=4, options={"public": "public.txt"}
+    )
+    tacit.train("classify", vectors=str(released), label_column="topic", output=tmp_path / "m")
+    assert len(tacit.predict(tmp_path / "m", ROWS).predictions) == len(ROWS)
+    tacit.audit_vectors(ROWS, str(released), column="text")
+    for place in ("second", "."):
+        monkeypatch.chdir(tmp_path / place)
+        for attempt in (
+            lambda: tacit.predict(tmp_path / "m", ROWS),
+            lambda: tacit.audit_vectors(ROWS, str(released), column="text"),
+        ):
+            with pytest.raises(BadInputError) as refused:
+                attempt()
+            assert refused.value.code == "other-public-parts"

@@ -102,6 +102,14 @@ def test_a_column_of_lists_that_was_kept_is_not_taken_for_the_released_one(tmp_p
     assert weights(tmp_path / "a")[0] == expected.weights.tobytes()
 
 
+def test_a_label_that_is_listed_twice_is_refused(released, tmp_path):
+    """It would be a class without rows, whose mean is no number."""
+    with pytest.raises(BadParameterError, match="different"):
+        tacit.train(
+            "classify", vectors=str(released), label_column="topic", output=tmp_path / "m", labels="music,food,food"
+        )
+
+
 def test_options_without_a_meaning_are_refused(released, tmp_path):
     for options in ({"trials": 3}, {"strategy": "full"}, {"epsilon": math.inf}):
         with pytest.raises(BadParameterError):

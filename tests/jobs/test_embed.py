@@ -70,7 +70,7 @@ def test_words_are_lists_of_vectors_and_no_matrix(table, tmp_path):
     first = json.loads(output.read_text().splitlines()[0])["text"]
     assert np.array(first).shape == (9, 50)
     assert result.facts.units == 9 * 12
-    with pytest.raises(tacit.TacitError):
+    with pytest.raises(tacit.TacitError, match="each word"):
         tacit.embed(str(table), columns="text", level="word", epsilon=20, output=tmp_path / "words.npy")
     assert not (tmp_path / "words.npy").exists()
 
@@ -103,8 +103,12 @@ def test_a_user_shares_one_budget_over_rows_and_columns():
     assert result.guarantee.delta == pytest.approx(6e-6)
     with pytest.raises(NoGuaranteeError):
         tacit.embed(ROWS, columns="text", level="word", epsilon=12, user_column="who")
-    with pytest.raises(NoGuaranteeError):
+    with pytest.raises(NoGuaranteeError, match="a sentence"):
         tacit.embed(ROWS, "depth", columns="text", epsilon=12, user_column="who")
+
+
+def test_sentences_are_counted_as_sentences():
+    assert tacit.embed(["One came. Two went.", "Three."], "depth", epsilon=2).counts() == "2 rows, 3 sentences"
 
 
 def test_labels_are_randomized_and_paid_for():

@@ -75,7 +75,8 @@ def row_totals(g: Guarantee, facts: ReleaseFacts | None) -> Iterator[tuple[str, 
     parts = f"{unit_name(g.unit)}s"
     lengths: dict[int, str] = {number: f"a text of {number} {parts}" for number in (20, 200)}
     if facts is not None and facts.longest_row > 0:
-        lengths = {facts.longest_row: f"the longest row here, {facts.longest_row:,} {parts}"}
+        longest = parts if facts.longest_row > 1 else unit_name(g.unit)
+        lengths = {facts.longest_row: f"the longest row here, {facts.longest_row:,} {longest}"}
     inside_spans = g.adjacency is Adjacency.SAME_SPANS
     if inside_spans:
         lengths = {n: f"all {n:,} words inside spans here" for n in lengths if facts is not None and facts.longest_row}

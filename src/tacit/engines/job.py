@@ -247,6 +247,13 @@ def check_output(job: RewriteJob) -> None:
                 "only a run that writes a file can be resumed: name the file with {option.output}",
             )
         return
+    if job.mechanism.releases == "vectors" and is_matrix_name(job.file_output):
+        raise OutputError(
+            "words-are-no-matrix",
+            "{mechanism} releases a vector for each word, and texts have different numbers of words: choose a parquet, "
+            "jsonl or csv output",
+            mechanism=job.mechanism.name,
+        )
     if not is_matrix(job):
         check_output_name(job.file_output)
     output = Path(job.file_output)
@@ -318,7 +325,12 @@ def check_output_name(output: str) -> None:
 
 def is_matrix(job: RewriteJob) -> bool:
     """Whether the output is one matrix of vectors, a file of numpy."""
-    return job.mechanism.releases == "vector" and str(job.file_output).lower().endswith(".npy")
+    return job.mechanism.releases == "vector" and is_matrix_name(str(job.file_output))
+
+
+def is_matrix_name(output: str) -> bool:
+    """Whether a file is called as those of numpy are."""
+    return output.lower().endswith(".npy")
 
 
 def is_unfinished(output: Path) -> bool:

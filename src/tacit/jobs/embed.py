@@ -8,16 +8,16 @@ The engines write the card, as for texts (`tacit.engines.release`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self, cast
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from tacit.arrays import Floats32
-from tacit.catalog import find, needs_of_mechanism
+from tacit.catalog import build, find, needs_of_mechanism
 from tacit.engines.local import OnBlock, OnLedger, OnProgress, OnPromise, rewrite_file
 from tacit.errors import BadInputError, BadParameterError
 from tacit.jobs.config import Group, Option
@@ -29,11 +29,22 @@ from tacit.jobs.values import mechanism_options
 from tacit.mechanism import Mechanism
 from tacit.needs import Ability, needs_of_ledger, needs_of_place
 from tacit.parameters import parameters_of
+from tacit.text.files import STANDARD_STREAM
+
+if TYPE_CHECKING:
+    from tacit.embeddings.base import VectorMechanism
 
 __all__ = ["EmbedConfig", "EmbedResult", "embed", "run"]
 
 DEFAULT_OF_LEVEL: Final = {"word": "word-laplace", "document": "forward"}
 OWN_OPTIONS: Final = ("epsilon", "vectors", "encoder", "dimensions")
+DECIDING: Final = (
+    "mechanism", "level", "epsilon", "vectors", "options", "columns", "user_column", "user_mode", "documents_per_user",
+    "encoder", "dimensions",
+)  # fmt: skip
+"""Options of an embedding that decide about the mechanism and its parameters."""
+DIGEST: Final = " digest"
+"""How the names of parameters end that say which public parts a mechanism has."""
 
 
 class EmbedConfig(RowReleaseConfig):
@@ -215,3 +226,42 @@ def shown_options(config: EmbedConfig) -> list[tuple[str, str]]:
 def python_call(config: EmbedConfig) -> str:
     """The call of `tacit.embed` that a card shows."""
     return call_text("embed", config, shown_options(config))
+
+
+# A mechanism again, from the card of its release ----------------------------------------------------------------------
+
+
+def digests_of(parameters: Mapping[str, object]) -> dict[str, str]:
+    """What the parameters of a card say about the public parts of a mechanism: directions, codebook."""
+    return {name: str(value) for name, value in parameters.items() if name.endswith(DIGEST)}
+
+
+def mechanism_again(
+    made_by: Mapping[str, object], digests: Mapping[str, str], options: Mapping[str, object] | None = None
+) -> VectorMechanism:
+    """The mechanism of a release of vectors from what its card says, loaded. A card names files without their folders,
+    so the public parts are compared: vectors in other directions would be read as if they were the same."""
+    values = {name: made_by[name] for name in DECIDING if name in made_by}
+    made = EmbedConfig.model_validate({"input": STANDARD_STREAM, **values})
+    chosen = {**made.of_mechanism(), **(options or {})}
+    mechanism = cast("VectorMechanism", build(made.chosen_mechanism(), chosen, vectors=True))
+    try:
+        mechanism.prepare()
+    except BadInputError as error:
+        if error.code != "no-such-file":
+            raise
+        raise _other_public_parts(chosen) from None
+    present = digests_of(mechanism.promise().parameters)
+    if any(present.get(name) != value for name, value in digests.items()):
+        raise _other_public_parts(chosen)
+    return mechanism
+
+
+def _other_public_parts(options: Mapping[str, object]) -> BadInputError:
+    names = [str(options[name]) for name in ("public", "vectors", "codebook") if options.get(name)]
+    return BadInputError(
+        "other-public-parts",
+        "the vectors were made with public files ({files}) that are not found under these names, or have another "
+        "content: work in the folder that holds the same files, or use the version of Tacit that made the vectors",
+        files=", ".join(names) or "those of Tacit",
+    )

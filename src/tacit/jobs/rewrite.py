@@ -31,7 +31,7 @@ from tacit.engines.job import (
 from tacit.engines.local import OnBlock, OnLedger, OnProgress, OnPromise, rewrite_file
 from tacit.engines.release import PublishedRelease
 from tacit.errors import TacitWarning
-from tacit.guarantee import Guarantee
+from tacit.guarantee import Guarantee, Unit
 from tacit.jobs.rewrite_config import RewriteConfig, python_call
 from tacit.jobs.row_release import RowReleaseConfig
 from tacit.mechanism import Mechanism
@@ -86,7 +86,10 @@ class RewriteResult:
         True
         """
         rows = f"{self.facts.rows:,} row{'' if self.facts.rows == 1 else 's'}"
-        return rows if self.facts.units == self.facts.documents else f"{rows}, {self.facts.units:,} tokens"
+        if self.facts.units == self.facts.documents:
+            return rows
+        part = Unit.SENTENCE if self.card.guarantee.unit is Unit.SENTENCE else Unit.TOKEN
+        return f"{rows}, {self.facts.units:,} {part.value}s"
 
     def __str__(self) -> str:
         cards = f"; card: {', '.join(self.card_files)}" if self.card_files else ""

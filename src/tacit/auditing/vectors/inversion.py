@@ -1,8 +1,10 @@
 """Inversion of released vectors: which words did the text have?
 
     nearest    the attacker looks up the public sentence whose vector is nearest, and guesses its words
-    trained    the attacker knows other rows with their released vectors, learns the words of a text from its vector by
-               ridge regression, and guesses the five likeliest
+    trained    the attacker knows other rows with their released vectors and, since the encoder is public, their clean
+               ones. From these it learns what noise does, takes as much of it out as a linear filter can (Wiener), and
+               guesses the five likeliest words by ridge regression. A filter that knows the noise shrinks to the mean
+               where a vector says nothing: so the attack does not fall below the floor by fitting noise
 
 Success in a row is the share of guessed words that the text has. Floors: the guess for another row (nearest), and the
 five words that most texts have (trained), which need no vector. Ceilings: the same attacks on vectors without noise.
@@ -28,6 +30,7 @@ GUESSES = 5
 MOST_WORDS = 2_000
 RIDGE = 1.0
 BLOCK_CELLS = 8_000_000
+TINY = 1e-12
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -85,19 +88,32 @@ def by_training(texts: Sequence[str], released: Floats32, clean: Floats, *, seed
         prior = bags[train].mean(axis=0)
         right["blind"][test] = _hits(np.tile(prior, (len(test), 1)), bags[test])
         for name, vectors in (("released", released.astype(np.float64)), ("clean", clean)):
-            right[name][test] = _hits(_predicted(vectors, bags, train, test) + prior, bags[test])
+            filtered = wiener_filtered(vectors, clean, train, test)
+            right[name][test] = _hits(_predicted(clean[train], bags[train], filtered) + prior, bags[test])
     return scale.of_trials(
         right["released"], floor=float(right["blind"].mean()), ceiling=float(right["clean"].mean()), looks=looks
     )
 
 
-def _predicted(vectors: Floats, bags: Floats32, train: Ids, test: Ids) -> Floats:
-    """How much likelier each word is than in all texts, by ridge regression."""
-    mean = vectors[train].mean(axis=0)
-    known = vectors[train] - mean
+def wiener_filtered(vectors: Floats, clean: Floats, train: Ids, test: Ids) -> Floats:
+    """The best linear guess of the clean vectors of the rows `test`, from the rows `train`, whose clean vectors are
+    known: noise of one size in every direction, around a multiple of the clean vector."""
+    known, seen = clean[train] - clean[train].mean(axis=0), vectors[train] - vectors[train].mean(axis=0)
+    factor = max(0.0, float((known * seen).sum() / max(float((known * known).sum()), TINY)))
+    noise = float(np.square(seen - factor * known).mean())
+    covariance = known.T @ known / len(train)
+    noisy = factor**2 * covariance + (noise + TINY) * np.eye(known.shape[1])
+    weights = np.linalg.solve(noisy, factor * covariance)
+    return np.asarray((vectors[test] - vectors[train].mean(axis=0)) @ weights + clean[train].mean(axis=0))
+
+
+def _predicted(clean: Floats, bags: Floats32, wanted: Floats) -> Floats:
+    """How much likelier each word is than in all texts for the wanted vectors, by ridge regression on clean ones."""
+    mean = clean.mean(axis=0)
+    known = clean - mean
     gram = known.T @ known + RIDGE * np.eye(known.shape[1])
-    weights = np.linalg.solve(gram, known.T @ (bags[train] - bags[train].mean(axis=0)))
-    return np.asarray((vectors[test] - mean) @ weights)
+    weights = np.linalg.solve(gram, known.T @ (bags - bags.mean(axis=0)))
+    return np.asarray((wanted - mean) @ weights)
 
 
 def _hits(scores: Floats, truth: Floats32) -> Floats:

@@ -12,8 +12,10 @@ from tacit.auditing.text import attacker, attributes, linkage
 from tacit.auditing.text.pairs import TextPairs
 from tacit.auditing.vectors.claim import claim_section
 from tacit.auditing.vectors.inversion import by_nearest, by_training, inversion_section
+from tacit.auditing.vectors.words import WordRows, aligned, clean_words, word_attacks, word_claim, word_section
 from tacit.embeddings.base import VectorMechanism
 from tacit.embeddings.projection import pool_sentences
+from tacit.embeddings.words import WordVectorMechanism
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
 from tacit.progress import WorkProgress
@@ -61,10 +63,7 @@ def audit_vectors(
     rows: ReleasedVectors, mechanism: VectorMechanism, *, sample: int, seed: int, progress: WorkProgress | None = None
 ) -> Report:
     """The report of all attacks; the claim is checked on all rows, the attacks use at most `sample` of them."""
-    if len(rows.texts) < LEAST_ROWS:
-        raise BadInputError(
-            "too-few-rows", "attacks need at least {least} rows, not {rows}", least=LEAST_ROWS, rows=len(rows.texts)
-        )
+    _check_rows(len(rows.texts))
     tell = progress or (lambda what, done, total: None)
     mechanism.prepare()
     tell("encoding the originals", 0, len(rows.texts))
@@ -86,6 +85,41 @@ def audit_vectors(
     report.sections += [_attribute(part, clean, name, values, seed) for name, values in part.attributes.items()]
     tell("attacks", 4, 4)
     return report
+
+
+def audit_words(
+    rows: WordRows, mechanism: WordVectorMechanism, *, sample: int, seed: int, progress: WorkProgress | None = None
+) -> Report:
+    """The report of all attacks on a release with a vector for each word; linkage and attributes use at most `sample`
+    rows."""
+    _check_rows(len(rows.texts))
+    tell = progress or (lambda what, done, total: None)
+    mechanism.prepare()
+    tell("reading the words", 0, 4)
+    words = aligned(rows, mechanism)
+    report = Report(f"Audit of vectors released by {mechanism.name}")
+    report.facts = {"mechanism": mechanism.name, "epsilon": mechanism.epsilon, "rows": len(rows.texts), "seed": seed}
+    if (claim := word_claim(words, mechanism)) is not None:
+        report.sections.append(claim)
+    tell("attacks", 1, 4)
+    report.sections.append(word_section(*word_attacks(words, mechanism, seed=seed)))
+    tell("attacks", 2, 4)
+    clean = words.means(clean_words(mechanism)[words.ids])
+    means = ReleasedVectors(rows.texts, words.means(words.released).astype(np.float32), rows.attributes)
+    part = means.some(sample, seed)
+    clean = clean[np.array(part.numbers) - 1]
+    report.sections.append(_linkage(part, clean))
+    tell("attacks", 3, 4)
+    report.sections += [_attribute(part, clean, name, values, seed) for name, values in part.attributes.items()]
+    tell("attacks", 4, 4)
+    return report
+
+
+def _check_rows(rows: int) -> None:
+    if rows < LEAST_ROWS:
+        raise BadInputError(
+            "too-few-rows", "attacks need at least {least} rows, not {rows}", least=LEAST_ROWS, rows=rows
+        )
 
 
 def _check_width(clean: Floats, released: Floats32) -> None:

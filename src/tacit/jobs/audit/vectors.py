@@ -12,13 +12,15 @@ from pydantic import Field
 
 from tacit.auditing.text.pairs import check_counts, label_of
 from tacit.auditing.text.release import card_beside
-from tacit.auditing.vectors.report import ReleasedVectors
+from tacit.auditing.vectors.report import ReleasedVectors, audit_words
 from tacit.auditing.vectors.report import audit_vectors as attacked
-from tacit.catalog import build, mechanism_names
+from tacit.auditing.vectors.words import WordRows
+from tacit.catalog import build
 from tacit.embeddings.base import VectorMechanism
-from tacit.errors import BadInputError, BadParameterError
+from tacit.embeddings.words import WordVectorMechanism
+from tacit.errors import BadInputError
 from tacit.jobs.config import Config, Varied
-from tacit.jobs.embed import EmbedConfig
+from tacit.jobs.embed import EmbedConfig, digests_of, mechanism_again
 from tacit.jobs.fields import (
     AttributeColumns,
     AuditSeed,
@@ -37,16 +39,11 @@ from tacit.jobs.sources import Source, needs_of_source
 from tacit.needs import CLASSIFIERS, Ability
 from tacit.progress import WorkProgress
 from tacit.report import Report
-from tacit.text.files import STANDARD_STREAM, check_column, choose_columns, open_table, text_value
+from tacit.text.files import check_column, choose_columns, open_table, text_value
 from tacit.text.files.memory import name_of
 from tacit.text.files.vectors import read_vectors
 
 SAMPLE = 2_000
-DECIDING = (
-    "mechanism", "level", "epsilon", "vectors", "options", "columns", "user_column", "user_mode", "documents_per_user",
-    "encoder", "dimensions",
-)  # fmt: skip
-"""Options of an embedding that decide about the mechanism and its parameters."""
 
 
 class VectorAuditConfig(Config):
@@ -92,8 +89,12 @@ def run(config: VectorAuditConfig, progress: WorkProgress | None = None) -> Repo
         config.private, config.private_column or _if_there(config, column), format=config.private_format
     )
     check_counts(len(texts), len(released))
-    rows = ReleasedVectors(texts, released.matrix, attributes)
-    report = attacked(rows, mechanism, sample=config.sample, seed=config.seed, progress=progress)
+    if isinstance(mechanism, WordVectorMechanism):
+        words = WordRows(texts, released.vectors, attributes)
+        report = audit_words(words, mechanism, sample=config.sample, seed=config.seed, progress=progress)
+    else:
+        rows = ReleasedVectors(texts, released.matrix, attributes)
+        report = attacked(rows, mechanism, sample=config.sample, seed=config.seed, progress=progress)
     report.facts = {"original": name_of(config.original), "private": name_of(config.private), **report.facts}
     return report
 
@@ -141,18 +142,6 @@ def _mechanism(config: VectorAuditConfig) -> VectorMechanism:
                 "there is no card of 'tacit embed' beside the vectors, so nobody says how they were made: name the "
                 "mechanism with {option.mechanism[NAME]}, {option.epsilon[E]} and {option.options[NAME=VALUE]}",
             )
-        values = {name: card.made_by[name] for name in DECIDING if name in card.made_by}
-        made = EmbedConfig.model_validate({"input": STANDARD_STREAM, **values})
-        options = {**made.of_mechanism(), **config.options}
-        if config.epsilon is not None:
-            options["epsilon"] = config.epsilon
-        built = build(made.chosen_mechanism(), options, vectors=True)
-    if built.releases != "vector":
-        raise BadParameterError(
-            "vectors-of-words",
-            "{mechanism} releases a vector for each word: check it with 'tacit audit mechanism laplace', whose noise "
-            "it has; this attacks vectors of whole texts ({known})",
-            mechanism=built.name,
-            known=", ".join(mechanism_names("document", vectors=True)),
-        )
+        options = {**config.options, **({} if config.epsilon is None else {"epsilon": config.epsilon})}
+        built = mechanism_again(card.made_by, digests_of(card.guarantee.parameters), options)
     return cast("VectorMechanism", built)

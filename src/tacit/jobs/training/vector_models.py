@@ -20,12 +20,11 @@ from tacit.account.delta import automatic_delta
 from tacit.arrays import Floats
 from tacit.atomic import draft_folder
 from tacit.card import Card
-from tacit.catalog import build
 from tacit.embeddings.heads import VectorHead, class_numbers, private_head, released_head
 from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.predictions import prediction_section
 from tacit.guarantee import Guarantee, Model, Notion, Unit, VoidReason
-from tacit.jobs.embed import EmbedConfig
+from tacit.jobs.embed import digests_of, mechanism_again
 from tacit.jobs.training.result import VectorTrainingResult
 from tacit.labels import check_labels
 from tacit.lineage import CARD, read_card
@@ -33,13 +32,12 @@ from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.source import new_source
 from tacit.places import refuse_taken_folder
 from tacit.report import Report
-from tacit.text.files import STANDARD_STREAM, read_columns, write_columns
+from tacit.text.files import read_columns, write_columns
 from tacit.text.files.memory import is_in_memory, name_of
 from tacit.text.files.vectors import read_vectors
 from tacit.training.origin import released_text
 
 if TYPE_CHECKING:
-    from tacit.embeddings.base import VectorMechanism
     from tacit.jobs.predict import PredictConfig, PredictionResult
     from tacit.jobs.train import TrainClassify
 
@@ -50,7 +48,6 @@ USED: Final = frozenset(
     {"vectors", "label_column", "text_column", "labels", "epsilon", "delta", "replace_one", "seed", "output", "test"}
 )
 """The options of a training that mean something for vectors."""
-DECIDING: Final = ("mechanism", "level", "epsilon", "vectors", "options", "encoder", "dimensions")
 
 
 def is_vector_model(folder: Path) -> bool:
@@ -72,7 +69,8 @@ def train_on_vectors(config: TrainClassify) -> VectorTrainingResult:
     with draft_folder(config.output) as draft:
         np.savez(draft / HEAD, weights=head.weights, offsets=head.offsets)
         settings = {"labels": list(head.labels), "label_column": config.label_column, "text_column": config.text_column,
-                    "made_by": made_by, "dimension": int(head.weights.shape[1])}  # fmt: skip
+                    "made_by": made_by, "digests": digests_of(promised.parameters),
+                    "dimension": int(head.weights.shape[1])}  # fmt: skip
         (draft / SETTINGS).write_text(json.dumps(settings, indent=2), encoding="utf-8")
         (draft / CARD).write_text(card.to_json(), encoding="utf-8")
         (draft / "card.md").write_text(card.to_markdown(), encoding="utf-8")
@@ -128,6 +126,8 @@ def _of_released(config: TrainClassify) -> tuple[VectorHead, Guarantee, Mapping[
     assert facts is not None
     copied = config.label_column in facts.kept_columns
     covered = "copied as they are: not covered" if copied else "randomized: covered by the card"
+    if config.labels:
+        check_labels(config.labels)
     names = tuple(config.labels) or tuple(sorted(set(labels)))
     sigma = card.guarantee.parameters.get("noise scale", 0.0)
     gaussian = "delta" in card.guarantee.parameters or card.guarantee.delta > 0
@@ -220,10 +220,7 @@ def vectors_of_rows(settings: Mapping[str, Any], data: object, text_column: str)
             "vectors-of-unknown-origin",
             "this model was trained on vectors that no card describes, so it cannot read texts: give rows with vectors",
         )
-    values = {name: settings["made_by"][name] for name in DECIDING if name in settings["made_by"]}
-    made = EmbedConfig.model_validate({"input": STANDARD_STREAM, **values})
-    mechanism = cast("VectorMechanism", build(made.chosen_mechanism(), made.usual_options(), vectors=True))
-    mechanism.prepare()
+    mechanism = mechanism_again(settings["made_by"], settings.get("digests", {}))
     return mechanism.clean_vectors(read_columns(data, [text_column])[text_column])
 
 
