@@ -296,6 +296,7 @@ GradientEngine = Annotated[
 ]
 Optimizer = Annotated[T, Field(description="How steps follow from gradients."), Option(Group.TRAINING)]
 AnyOptimizer = Optimizer[Literal["adamw", "adam", "sgd"]]
+NoisyOptimizer = Optimizer[Literal["adamw", "adam", "sgd", "adam-bc"]]
 Schedule = Annotated[
     Literal["linear", "cosine", "constant"],
     Field(description="Learning rate over time."),

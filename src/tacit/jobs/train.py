@@ -16,17 +16,18 @@ from pydantic import BeforeValidator, Field, model_validator
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config, Group, Option, Varied, quotable
 from tacit.jobs.fields import (
-    AnyOptimizer,
     Bound,
     Data,
     GradientEngine,
     Model,
+    NoisyOptimizer,
     PublicName,
     Released,
     Strategy,
     Task,
     Vectors,
 )
+from tacit.jobs.sources import Source, needs_of_rows
 from tacit.jobs.training.options import (
     RecordTraining,
     TaskConfigs,
@@ -56,7 +57,24 @@ class TrainConfig(TaskTraining, RecordTraining):
     strategy: Strategy[str | None] = None
     bound: Bound = 3.0
     gradient_engine: GradientEngine = "auto"
-    optimizer: AnyOptimizer = "adamw"
+    optimizer: Annotated[
+        NoisyOptimizer,
+        Field(
+            description="How steps follow from gradients; adam-bc takes the known variance of the noise off Adam's "
+            "second moment."
+        ),
+    ] = "adamw"
+    public_rows: Annotated[
+        Source,
+        Field(description="Public rows with the columns of the private ones; their gradients help the private steps."),
+        Option(Group.TRAINING, metavar="FILE"),
+    ] = None
+    public_gradients: Annotated[
+        Literal["precondition", "blend"] | None,
+        Field(description="What gradients of public rows do: precondition (the default) divides private ones by their "
+              "root mean square before clipping, blend mixes them in after the noise."),
+        Option(Group.TRAINING),
+    ] = None  # fmt: skip
     precision: Annotated[
         Precision,
         Field(
@@ -87,6 +105,27 @@ class TrainConfig(TaskTraining, RecordTraining):
             raise missing_epsilon()
         return self
 
+    @model_validator(mode="after")
+    def _public_gradients_have_rows(self) -> Self:
+        if self.public_gradients is not None and self.public_rows is None:
+            raise BadParameterError(
+                "public-gradients-without-rows",
+                "public gradients need public rows: give them with {option.public_rows[FILE]}, or leave out "
+                "{option.public_gradients}",
+            )
+        if self.public_rows is not None and (self.noise_epsilon == math.inf or self.reads_vectors):
+            raise BadParameterError(
+                "public-rows-without-noise",
+                "public rows help steps that have noise: leave out {option.public_rows}, or train on texts with a "
+                "finite {option.epsilon}",
+            )
+        return self
+
+    @property
+    def chosen_public_gradients(self) -> str:
+        """How public rows help; "" without any."""
+        return "" if self.public_rows is None else self.public_gradients or "precondition"
+
     @property
     def reads_vectors(self) -> bool:
         """Whether it learns from vectors in place of texts; those that were released need no noise."""
@@ -94,7 +133,8 @@ class TrainConfig(TaskTraining, RecordTraining):
 
     def needs(self) -> list[Ability]:
         engine = [OPACUS] if self.gradient_engine == "opacus" else []
-        return [*self.needs_with(self.chosen_strategy, self.epsilon), *engine]
+        rows = needs_of_rows(self.public_rows)
+        return [*self.needs_with(self.chosen_strategy, self.epsilon), *engine, *rows]
 
     @property
     def noise_epsilon(self) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import TypedDict, TypeVar, cast
+from typing import NotRequired, Protocol, TypedDict, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -74,6 +74,7 @@ class Checkpoint(TypedDict):
     scheduler: dict[str, object]
     bound: float
     fingerprint: str
+    step_state: NotRequired[dict[str, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,14 @@ class Beginning:
     checkpoint: Checkpoint | None = None
 
 
+class HasState(Protocol):
+    """A step that remembers something between steps."""
+
+    def state(self) -> dict[str, Tensor]: ...
+
+    def restore(self, state: Mapping[str, Tensor]) -> None: ...
+
+
 @dataclass(frozen=True)
 class Training:
     """All that changes from step to step."""
@@ -92,6 +101,7 @@ class Training:
     optimizer: Optimizer
     scheduler: LRScheduler
     clipping: Clipping | None
+    step: HasState | None = None
 
     def save(self, folder: Path, step: int, fingerprint: str) -> None:
         """Replace the checkpoint in the private part of `folder`."""
@@ -102,6 +112,7 @@ class Training:
             scheduler=self.scheduler.state_dict(),
             bound=0.0 if self.clipping is None else float(self.clipping.bound),
             fingerprint=fingerprint,
+            step_state={} if self.step is None else _on_processor(self.step.state()),
         )
         with draft_file(folder / PRIVATE_FOLDER / STATE) as draft:
             torch.save(checkpoint, draft)
@@ -115,6 +126,8 @@ class Training:
         self.scheduler.load_state_dict(checkpoint["scheduler"])
         if isinstance(self.clipping, QuantileClipping):
             self.clipping.bound = float(checkpoint["bound"])
+        if self.step is not None:
+            self.step.restore(checkpoint.get("step_state", {}))
 
 
 State = TypeVar("State")

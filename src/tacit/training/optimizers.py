@@ -9,7 +9,9 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-OPTIMIZERS = ("adam", "adamw", "sgd")
+from tacit.training.adam_bc import AdamBC
+
+OPTIMIZERS = ("adam", "adamw", "sgd", "adam-bc")
 SCHEDULES = ("constant", "linear", "cosine")
 LEAST_FACTOR = 1e-3
 """Of the learning rate, which never falls to 0."""
@@ -21,6 +23,8 @@ def optimizer_for(
     """The optimizer of this name; only "sgd" has the momentum."""
     if name == "sgd":
         return torch.optim.SGD(parameters, lr=rate, momentum=momentum, weight_decay=weight_decay)
+    if name == "adam-bc":
+        return AdamBC(parameters, rate, weight_decay)
     kind = torch.optim.AdamW if name == "adamw" else torch.optim.Adam
     return kind(parameters, lr=rate, weight_decay=weight_decay)
 

@@ -44,7 +44,8 @@ class Origin:
     """start: the card of the starting weights; start_public: the public text they were trained on, if it was declared;
     vocabulary: the card of a vocabulary learned from the same records; public: the name of the training text, declared
     public; released: the card of the training text, if a mechanism released it; from_scratch: random weights;
-    tokenizer: where the word pieces come from, if they are not those of the starting weights."""
+    tokenizer: where the word pieces come from, if they are not those of the starting weights; helpers: whatever
+    else the steps read."""
 
     start: Guarantee | None = None
     start_public: str | None = None
@@ -53,10 +54,12 @@ class Origin:
     released: Guarantee | None = None
     from_scratch: bool = False
     tokenizer: Provenance | None = None
+    helpers: tuple[Provenance, ...] = ()
 
     def with_training(self, own: Guarantee, model: str) -> Guarantee:
         """The guarantee of the trained weights."""
         promise = self._of_text_and_start(own, model)
+        promise = replace(promise, provenance=(*promise.provenance, *self.helpers))
         if self.tokenizer is None:
             return promise
         promise = replace(promise, provenance=(*promise.provenance, self.tokenizer))

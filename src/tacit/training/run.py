@@ -32,9 +32,9 @@ from tacit.guarantee import Guarantee
 from tacit.lineage import CARD, SETTINGS
 from tacit.noise.source import StreamKey
 from tacit.plugins import source_digest
-from tacit.precision import Precision
 from tacit.progress import StepProgress
 from tacit.rounding import rounded_up
+from tacit.training.adam_bc import AdamBC
 from tacit.training.checkpoint import (
     PRIVATE_FOLDER,
     Beginning,
@@ -50,15 +50,19 @@ from tacit.training.gradients import Batch, Checked, choose
 from tacit.training.layout import choose_layout
 from tacit.training.log import TrainingLog
 from tacit.training.models import save_model
-from tacit.training.optimizers import OPTIMIZERS, SCHEDULES, optimizer_for, scheduler_for
+from tacit.training.optimizers import optimizer_for, scheduler_for
 from tacit.training.origin import Origin
 from tacit.training.plan import TrainingPlan, check_composed
+from tacit.training.public_gradients import PUBLIC_KINDS, PublicGradients
+from tacit.training.settings import TrainingSettings
 from tacit.training.step import PlainStep, PrivateStep, StepFacts, check_weights
 from tacit.training.tasks import Encoded, Row, Task
 from tacit.training.team import Team
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+__all__ = ["StepReport", "TrainingRun", "TrainingSettings", "digest_of"]
 
 ENGINE = "engine.json"
 LONGEST_BETWEEN_CHECKPOINTS = 120.0
@@ -67,54 +71,6 @@ WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard")
 """Settings that a resumed run may change."""
 LAYOUT = ("side", "constant")
 """What a run chooses by itself, from the model and the tokenizer."""
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """The settings of a training besides data, model and plan. None of them may depend on the private data.
-
-    precision   of the layers below the lowest trained one, which are computed once (`tacit.training.frozen`)
-    """
-
-    optimizer: str = "adamw"
-    learning_rate: float = 1e-3
-    schedule: str = "linear"
-    weight_decay: float = 0.0
-    clipping: str = "flat"
-    bound: float = 2.0
-    engine: str = "auto"
-    physical: int = 32
-    checkpoint_every: int = 100
-    tensorboard: bool = False
-    strategy: str = "full"
-    model: str = ""
-    precision: Precision = "float32"
-
-    def __post_init__(self) -> None:
-        for name, value, choices in (
-            ("optimizer", self.optimizer, OPTIMIZERS),
-            ("schedule", self.schedule, SCHEDULES),
-        ):
-            if value not in choices:
-                raise BadParameterError(
-                    "not-a-choice",
-                    "there is no {name} '{value}': choose one of {choices}",
-                    name=name,
-                    value=value,
-                    choices=", ".join(choices),
-                )
-        if not self.learning_rate > 0:
-            raise BadParameterError(
-                "impossible-learning-rate",
-                "the learning rate must be positive, not {learning_rate}",
-                learning_rate=self.learning_rate,
-            )
-        if self.physical < 1:
-            raise BadParameterError(
-                "impossible-count",
-                "at least 1 record is worked on at a time (physical), not {count}",
-                count=self.physical,
-            )
 
 
 @dataclass
@@ -153,6 +109,7 @@ class TrainingRun:
     checked: Checked | None = None
     device: torch.device | str = "cpu"
     prepared: StepProgress = field(default=lambda done, total: None)
+    public_rows: Sequence[Row] = ()
     _padding: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -185,7 +142,9 @@ class TrainingRun:
         parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         optimizer = self._optimizer(list(parameters.values()))
         scheduler = scheduler_for(optimizer, self.settings.schedule, self.plan.steps)
-        training = Training(parameters, optimizer, scheduler, getattr(step, "clipping", None))
+        if isinstance(optimizer, AdamBC):
+            optimizer.deviation = lambda: step.deviation
+        training = Training(parameters, optimizer, scheduler, getattr(step, "clipping", None), step)
         key = StreamKey(beginning.key, secure=self.seed is None)
         done = 0
         self.team.same_weights(list(self.model.parameters()))
@@ -269,7 +228,20 @@ class TrainingRun:
         engine, checked = choose(trained, self.task.loss, probes, self.settings.engine, filled=filled)
         self.checked = replace(checked, padding_deviation=max(checked.padding_deviation, self._padding))
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
-        return PrivateStep(*shared, engine=engine, clipping=clipping, model=self.model)
+        return PrivateStep(*shared, engine=engine, clipping=clipping, model=self.model, public=self._public())
+
+    def _public(self) -> PublicGradients | None:
+        """The gradients of the public rows, if the settings say how they help."""
+        if not self.settings.public_gradients:
+            return None
+        encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.public_rows]
+
+        def collate(records: Sequence[int]) -> Batch:
+            return moved(self.task.collate([encoded[i] for i in records], self.tokenizer), device_of(self.model))
+
+        kind = PUBLIC_KINDS[self.settings.public_gradients]
+        shared = (self.plan, collate, self.settings.physical, self.warn, None, self.team)
+        return kind(*shared, model=self.model, loss=self.task.loss, rows=len(encoded))
 
     def _seed_torch(self, key: StreamKey, step: int) -> None:
         """Dropout and masks of a step, so that a repeated step is the same; each process of a team has its own."""
@@ -293,6 +265,7 @@ class TrainingRun:
             "seed": self.seed,
             "data": self._data,
             "tokenizer": self._pieces,
+            **({"public rows": digest_of(self.public_rows)} if self.public_rows else {}),
             "set of trained weights (strategy, rank, pooling)": {
                 name: list(p.shape) for name, p in self.model.named_parameters() if p.requires_grad
             },
@@ -366,6 +339,8 @@ class TrainingRun:
         shown: dict[str, object] = {"model": self.settings.model}
         if self.plan.private:
             shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
+            if self.settings.public_gradients:
+                shown["public gradients"] = self.settings.public_gradients
         if self.checked is not None:
             deviation = rounded_up(self.checked.deviation, 1)
             shown["gradients"] = f"{self.checked.engine}, within {deviation} of one example alone"

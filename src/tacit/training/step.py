@@ -12,8 +12,9 @@ depend on a record. What may stop it is the weights, which are released.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -28,6 +29,9 @@ from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_bu
 from tacit.training.memory import is_out_of_memory
 from tacit.training.plan import TrainingPlan
 from tacit.training.team import Team
+
+if TYPE_CHECKING:
+    from tacit.training.public_gradients import PublicGradients
 
 LOST = (
     "the gradient of a record is not finite and counts as none: if the loss does not fall, lower the learning rate, or "
@@ -81,6 +85,15 @@ class TrainingStep:
     warn: Callable[[str], None] = lambda message: None
     lengths: NDArray[np.int64] | None = None
     team: Team = field(default_factory=Team)
+    deviation: float = field(default=0.0, init=False)
+    """The standard deviation of the noise in each number of the gradient of the last step: a public number."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Tensors that a step needs besides weights, optimizer and key to go on from a checkpoint."""
+        return {}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from the state of a checkpoint."""
 
     def over_parts(self, records: NDArray[np.int64], add: Callable[[NDArray[np.int64]], tuple[float, int]]) -> Tensor:
         """The summed loss and the number of shortened gradients of all records."""
@@ -159,6 +172,7 @@ class PrivateStep(TrainingStep):
     clipping: AnyClipping = field(kw_only=True)
     model: nn.Module | None = field(default=None, kw_only=True)
     """Whatever it keeps besides its weights gets no noise, so it is the same after each step as before the first."""
+    public: PublicGradients | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._buffers = {} if self.model is None else buffers_of(self.model)
@@ -167,6 +181,8 @@ class PrivateStep(TrainingStep):
     def run(self, step: int, key: StreamKey) -> StepFacts:
         """Leave the noisy gradient of this step on the parameters."""
         records = self.plan.sample(step, key)
+        if self.public is not None:
+            self.public.begin(step, self.engine.parameters)
         sums = {name: torch.zeros_like(p) for name, p in self.engine.parameters.items()}
         losses, shortened = self.over_parts(records, lambda part: self._add(part, sums)).tolist()
         if self.model is not None:
@@ -180,14 +196,26 @@ class PrivateStep(TrainingStep):
         add_noise(sums, multiplier * bound, key.stream(step, b"noise"))
         for name, parameter in self.engine.parameters.items():
             parameter.grad = sums[name].div_(self.plan.batch_at(step))
+        self.deviation = multiplier * bound / self.plan.batch_at(step)
+        if self.public is not None:
+            self.deviation *= self.public.finish(step, self.engine.parameters, bound)
         if isinstance(self.clipping, QuantileClipping):
             source = key.stream(step, b"quantile")
             self.clipping.update(len(records) - int(shortened), len(records), self.plan.batch_at(step), source)
         seen = max(1, len(records))
         return StepFacts(len(records), losses / seen, shortened / seen, bound)
 
+    def state(self) -> dict[str, Tensor]:
+        return {} if self.public is None else self.public.state()
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        if self.public is not None:
+            self.public.restore(state)
+
     def _add(self, records: NDArray[np.int64], sums: dict[str, Tensor]) -> tuple[float, int]:
         result = self.engine.run(self.collate(records.tolist()))
+        if self.public is not None:
+            result = self.public.prepared(result)
         clipped = self.clipping.clip(result.safe_squared_norms)
         for name, value in result.weighted_sums(clipped.factors).items():
             sums[name] += value

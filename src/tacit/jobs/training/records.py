@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from tacit.guarantee import Guarantee
+from tacit.guarantee import Guarantee, Provenance, ProvenanceKind
 from tacit.jobs.train import CheckConfig, TrainConfig
 from tacit.jobs.training.planning import plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.running import (
+    IN_MEMORY,
     carry_out,
     file_of,
     load_network,
+    name_of,
     origin_of,
     read_rows,
     rows_to_score,
@@ -44,7 +47,8 @@ def train_on_records(
     rows = read_rows(config.data, roles)
     test = rows_to_score(config, roles)
     task = task_of(config)
-    task.learn(rows)
+    public = [] if config.public_rows is None else read_rows(config.public_rows, roles)
+    task.learn([*rows, *public])
     plan = plan_for_records(config, config.noise_epsilon, len(rows))
     strategy = config.chosen_strategy
     settings = TrainingSettings(
@@ -59,12 +63,14 @@ def train_on_records(
         model=model_name or config.model,
         tensorboard=config.tensorboard,
         precision=config.precision,
+        public_gradients=config.chosen_public_gradients,
     )
     model, tokenizer = load_network(config, task, strategy, progress, pooling=config.chosen_pooling)
     origin = replace(
         origin_of(config.model, config.tokenizer),
         public=config.public,
         released=released or _promise_of_text(config, task, len(rows)),
+        helpers=(_public_help(config, len(public)),) if public else (),
     )
     run = TrainingRun(
         task=task,
@@ -75,9 +81,17 @@ def train_on_records(
         settings=settings,
         origin=origin,
         team=Team.from_environment(),
+        public_rows=public,
         **run_options(config, config.output, progress),
     )
     return carry_out(run, progress, resume=config.resume, test=test)
+
+
+def _public_help(config: TrainConfig, rows: int) -> Provenance:
+    """The line of the card about the public rows whose gradients help."""
+    name = name_of(config.public_rows)
+    source = f"{rows:,} rows of {name if name == IN_MEMORY else Path(name).name}, declared public"
+    return Provenance("public gradients", source, kind=ProvenanceKind.DECLARED_PUBLIC)
 
 
 def _promise_of_text(config: TrainConfig, task: Task, rows: int) -> Guarantee | None:

@@ -1,0 +1,61 @@
+"""The settings of a training besides data, model and plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tacit.errors import BadParameterError
+from tacit.precision import Precision
+from tacit.training.optimizers import OPTIMIZERS, SCHEDULES
+from tacit.training.public_gradients import PUBLIC_KINDS
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """The settings of a training besides data, model and plan. None of them may depend on the private data.
+
+    precision   of the layers below the lowest trained one, which are computed once (`tacit.training.frozen`)
+    public_gradients   how gradients of public rows help, or "" (`tacit.training.public_gradients`)
+    """
+
+    optimizer: str = "adamw"
+    learning_rate: float = 1e-3
+    schedule: str = "linear"
+    weight_decay: float = 0.0
+    clipping: str = "flat"
+    bound: float = 2.0
+    engine: str = "auto"
+    physical: int = 32
+    checkpoint_every: int = 100
+    tensorboard: bool = False
+    strategy: str = "full"
+    model: str = ""
+    precision: Precision = "float32"
+    public_gradients: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("optimizer", self.optimizer, OPTIMIZERS),
+            ("schedule", self.schedule, SCHEDULES),
+            ("use of public gradients", self.public_gradients, ("", *PUBLIC_KINDS)),
+        ):
+            if value not in choices:
+                raise BadParameterError(
+                    "not-a-choice",
+                    "there is no {name} '{value}': choose one of {choices}",
+                    name=name,
+                    value=value,
+                    choices=", ".join(choices),
+                )
+        if not self.learning_rate > 0:
+            raise BadParameterError(
+                "impossible-learning-rate",
+                "the learning rate must be positive, not {learning_rate}",
+                learning_rate=self.learning_rate,
+            )
+        if self.physical < 1:
+            raise BadParameterError(
+                "impossible-count",
+                "at least 1 record is worked on at a time (physical), not {count}",
+                count=self.physical,
+            )
