@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -206,6 +207,27 @@ def test_binomial_numbers_have_their_law() -> None:
     kept = expected > 5
     assert ((drawn - expected)[kept] ** 2 / expected[kept]).sum() < chi2.ppf(0.999, kept.sum())
     assert binomial(0, upper_tail(POINT), source) == 0
+
+
+@pytest.mark.parametrize("probability", ["0.1", "0.9"])
+def test_pieces_of_a_binomial_number_add_up_to_its_law(monkeypatch: pytest.MonkeyPatch, probability: str) -> None:
+    """2,000 draws of Binomial(40, .1) in pieces of 20 trials, and of its mirror image: chi-square (false alarm 1 in
+    1,000 each)."""
+    monkeypatch.setattr("tacit.noise.rare.MOST_EXPECTED", 2)
+    source = Source.from_test_seed(6)
+    drawn = np.bincount([binomial(40, Decimal(probability), source) for _ in range(2_000)], minlength=41)
+    p = float(probability)
+    expected = np.array([2_000 * math.comb(40, k) * p**k * (1 - p) ** (40 - k) for k in range(41)])
+    kept = expected > 5
+    assert ((drawn - expected)[kept] ** 2 / expected[kept]).sum() < chi2.ppf(0.999, kept.sum())
+
+
+def test_a_binomial_number_of_very_many_trials_does_not_vanish() -> None:
+    """(1 - p)^N is 10^-1,300,000 here, no number of the computer: sums would never reach the uniform number, and all
+    trials would count as successes (within 6 standard deviations: false alarm 2e-9)."""
+    trials, p = 3_000_000, 0.6321
+    drawn = binomial(trials, Decimal(str(p)), Source.from_test_seed(7))
+    assert abs(drawn - trials * p) < 6 * math.sqrt(trials * p * (1 - p))
 
 
 # Units ----------------------------------------------------------------------------------------------------------------

@@ -116,6 +116,14 @@ def test_the_promise_names_its_unit_and_a_seed_voids_it() -> None:
     assert not topic_noise(terms, 10, 100, secure=False).guarantee.is_private
 
 
+def test_one_name_in_two_spellings_is_one_user() -> None:
+    """White space, and how Unicode composes a letter, make no second person with a budget of its own."""
+    spellings = ["Ren\u00e9", " Rene\u0301 "]
+    twice = counted([(name, 0, ["bank"]) for name in spellings], by_user=True)
+    assert twice.units == 1
+    assert twice.cells.sum() == STEPS
+
+
 def test_rows_without_a_user_or_at_all_are_refused() -> None:
     with pytest.raises(BadInputError) as raised:
         counted([("  ", 0, [])], by_user=True)

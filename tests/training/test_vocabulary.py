@@ -29,7 +29,7 @@ from tacit.training.vocabulary import (
     thresholded_delta,
     vocabulary_guarantee,
 )
-from tacit.training.vocabulary.histogram import count_words, units_of, words_of
+from tacit.training.vocabulary.histogram import WordHistogram, count_words, units_of, words_of
 
 COMMON = ["the", "movie", "was", "good", "and", "the", "plot", "was", "fine"]
 
@@ -235,6 +235,19 @@ def test_a_tokenizer_knows_the_words_and_loads_with_transformers(kind, histogram
     assert again.guarantee == histogram.guarantee
     with pytest.raises(BadInputError, match="exists already"):
         save_vocabulary(tmp_path / "v", histogram, made)
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+def test_a_tokenizer_with_less_room_than_letters_holds_marks_and_letters(kind, histogram):
+    """16 pieces: the library's unigram trainer would end in an error, after the budget was spent."""
+    pytest.importorskip("transformers")
+    made = build_tokenizer(histogram, kind=kind, size=16)
+    assert len(made) < 270
+    ids = made("zq-7? good", add_special_tokens=False)["input_ids"]
+    assert made.unk_token_id not in ids
+    assert len(ids) > 6, "no room for whole words"
+    strange = WordHistogram(["ﬁne", "straße", "ﷺ"], np.array([9.0, 5.0, 4.0]), histogram.guarantee)
+    assert len(build_tokenizer(strange, kind=kind, size=16)) < 300
 
 
 def test_a_tokenizer_sees_released_words_and_nothing_else(tmp_path):

@@ -8,11 +8,15 @@ they are not drawn one by one. With p = Phi(-(least - 1/2) / sigma), the probabi
 3. which of them pass is, by symmetry, a uniform choice without repetition, which the caller makes.
 
 The binomial number is found by comparing a uniform number of 256 bits with sums of its probabilities, computed with
-`DIGITS` digits. The two laws differ by less than 10**-60 in total variation, far below what a delta can state.
+`DIGITS` digits. The sums begin with (1 - p)^N, which is no number of the computer where N p is above 2.3 million, so
+trials are cut into pieces of at most `MOST_EXPECTED` expected successes each and their numbers added: the sum of
+binomial numbers with the same p is binomial. The two laws differ by less than 10**-60 in total variation for each
+piece, far below what a delta can state.
 """
 
 from __future__ import annotations
 
+import math
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -26,6 +30,8 @@ from tacit.noise.source import Source
 
 DIGITS = 100
 UNIFORM_WORDS = 4
+MOST_EXPECTED = 1_000
+HALF = Decimal("0.5")
 
 
 def passing_zeros(count: int, sigma: float, least: int, source: Source) -> NDArray[np.int64]:
@@ -63,9 +69,19 @@ _PI = Decimal(
 
 
 def binomial(count: int, probability: Decimal, source: Source) -> int:
-    """A Binomial(count, probability) number, by its inverse distribution function."""
+    """A Binomial(count, probability) number, piece by piece."""
     if count <= 0 or probability <= 0:
         return 0
+    if probability > HALF:
+        return count - binomial(count, Context(prec=DIGITS).subtract(Decimal(1), probability), source)
+    size = math.ceil(MOST_EXPECTED / probability)
+    whole, rest = divmod(count, size)
+    sizes = [size] * whole + [rest] * (rest > 0)
+    return sum(_binomial_piece(trials, probability, source) for trials in sizes)
+
+
+def _binomial_piece(count: int, probability: Decimal, source: Source) -> int:
+    """A Binomial(count, probability) number, by its inverse distribution function."""
     words = uniform_words(source)(UNIFORM_WORDS)
     context = Context(prec=DIGITS)
     uniform = context.divide(

@@ -6,6 +6,7 @@ blind          the same question without the model: do the files differ by thems
 rates          shares and areas under curves with their intervals
 one_run        a lower bound on epsilon from a single training run
 gradient_canaries   scores for it, from canaries among the gradients of a step
+topic_canaries      scores for it, from canaries among the texts of topics by noisy statistics
 canaries       made-up secrets put into the training data, and how well the model knows them (exposure)
 extraction     what the model writes by itself, and whether it stands in the training data
 memorization   whether a rewriting model repeats its pre-training text

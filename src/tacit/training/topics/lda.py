@@ -6,7 +6,8 @@ In a step every unit is drawn with probability q (Poisson), and for each one dra
 
     S_d[k, w] = n_w phi_wk          phi: how much of word w of this unit belongs to topic k, given lambda
 
-are shortened to Euclidean length C as one matrix. Their sum gets N(0, (sigma C)^2) in every number, used or not, is cut
+are shortened to Euclidean length C as one matrix and rounded towards 0 to multiples of 2^-30, so that sums are exact in
+any order. Their sum gets N(0, (sigma C)^2) in every number, used or not, is cut
 at the noise, and moves lambda:  lambda <- (1 - rho) lambda + rho (eta + S / q).
 
 Guarantee. S_d is a function of one unit and of lambda, which was released by the steps before; adding or removing a
@@ -18,12 +19,12 @@ corpus in place of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.arrays import Floats, Ids
+from tacit.arrays import Floats, Ids, Integers
 from tacit.noise.gaussian import add_gaussian
 from tacit.noise.source import StreamKey, public_generator
 from tacit.progress import StepProgress
@@ -36,6 +37,7 @@ BOUND = 1.0
 """C. The counts of a unit are brought to this length before, so that all weigh about the same."""
 MARGIN = 1e-9
 """Matrices are brought a little below the bound: their squares are rounded."""
+STATISTIC_BITS = 30
 INNER_ROUNDS = 15
 DELAY, FORGETTING = 4.0, 0.6
 """rho = (DELAY + step) ** -FORGETTING."""
@@ -87,16 +89,29 @@ class TopicWeights:
 
     def membership(self, bags: Bags) -> Floats:
         """How much of each unit belongs to each topic (units, topics)."""
-        return _inferred(bags, _expected_logs(self.weights))[0]
+        return _inferred(bags, expected_logs(self.weights))[0]
+
+
+OnSum = Callable[[Floats, Floats], None]
+"""Receives the weights before a step and the noisy sum of the step: all that a step shows."""
 
 
 def fitted_lda(
-    bags: Bags, words: int, topics: int, plan: TrainingPlan, key: StreamKey, progress: StepProgress | None = None
+    bags: Bags,
+    words: int,
+    topics: int,
+    plan: TrainingPlan,
+    key: StreamKey,
+    progress: StepProgress | None = None,
+    on_sum: OnSum | None = None,
 ) -> TopicWeights:
     """The weights of topics after all steps of a plan; everything that leaves a step has its noise."""
     weights = public_generator(1).gamma(100.0, 0.01, size=(topics, words))
     for step in range(plan.steps):
-        total = _noisy_sum(bags.chosen(plan.sample(step, key)), weights, plan, step, key)
+        noisy = noisy_sum(bags.chosen(plan.sample(step, key)), weights, plan, step, key)
+        if on_sum is not None:
+            on_sum(weights, noisy)
+        total = _without_small_sums(noisy, plan)
         rate = (DELAY + step) ** -FORGETTING
         weights = (1 - rate) * weights + rate * (ETA + total * (plan.records / plan.batch))
         if progress is not None:
@@ -104,16 +119,25 @@ def fitted_lda(
     return TopicWeights(weights)
 
 
-def _noisy_sum(bags: Bags, weights: Floats, plan: TrainingPlan, step: int, key: StreamKey) -> Floats:
-    """The sum of what units add, with noise on every number: the only private step."""
-    statistics = clipped_statistics(bags, _expected_logs(weights))
-    total = np.zeros((weights.shape[1], weights.shape[0]))
-    np.add.at(total, bags.words, statistics)
+def noisy_sum(bags: Bags, weights: Floats, plan: TrainingPlan, step: int, key: StreamKey) -> Floats:
+    """The sum of what units add (topics, words), with noise on every number: the only private step."""
+    total = exact_sum(bags, weights) * 2.0**-STATISTIC_BITS
     if not plan.private:
-        return total.T
-    deviation = plan.multiplier * BOUND
-    noisy = add_gaussian(total.T, sigma=deviation, source=key.stream(step, b"statistics"))
-    return np.asarray(np.where(noisy >= CUT * deviation, noisy, 0.0))
+        return np.asarray(total)
+    return add_gaussian(total, sigma=plan.multiplier * BOUND, source=key.stream(step, b"statistics"))
+
+
+def exact_sum(bags: Bags, weights: Floats) -> Integers:
+    """The sum of what units add, in steps of 2^-30: exact, and therefore private."""
+    whole = np.trunc(clipped_statistics(bags, expected_logs(weights)) * 2.0**STATISTIC_BITS).astype(np.int64)
+    total = np.zeros((weights.shape[1], weights.shape[0]), dtype=np.int64)
+    np.add.at(total, bags.words, whole)
+    return total.T
+
+
+def _without_small_sums(noisy: Floats, plan: TrainingPlan) -> Floats:
+    """Sums that cannot be told from noise count as 0: a function of what a step has released."""
+    return np.asarray(np.where(noisy >= CUT * plan.multiplier * BOUND, noisy, 0.0)) if plan.private else noisy
 
 
 def clipped_statistics(bags: Bags, logs: Floats) -> Floats:
@@ -144,7 +168,8 @@ def _inferred(bags: Bags, logs: Floats) -> tuple[Floats, Floats]:
     return gamma, shares
 
 
-def _expected_logs(weights: Floats) -> Floats:
+def expected_logs(weights: Floats) -> Floats:
+    """E[ln beta] for weights (topics, words)."""
     from scipy.special import digamma
 
     return np.asarray(digamma(weights) - digamma(weights.sum(axis=1, keepdims=True)))

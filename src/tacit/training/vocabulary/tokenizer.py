@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 import numpy as np
 
@@ -57,8 +58,8 @@ GPT_MARKS = {
 
 
 def build_tokenizer(histogram: WordHistogram, *, kind: str = "wordpiece", size: int = 8000) -> PreTrainedTokenizerFast:
-    """A tokenizer of at most `size` pieces that transformers can use. wordpiece and unigram have the marks of BERT
-    ([CLS] text [SEP]), bpe those of GPT-2."""
+    """A tokenizer of at most `size` pieces that transformers can use; of its marks and single letters alone, where
+    these are more. wordpiece and unigram have the marks of BERT ([CLS] text [SEP]), bpe those of GPT-2."""
     if kind not in KINDS:
         raise BadParameterError(
             "unknown-tokenizer",
@@ -81,7 +82,9 @@ def build_tokenizer(histogram: WordHistogram, *, kind: str = "wordpiece", size: 
         )
     library = require("tokenizers", extra="documents", purpose="a vocabulary of word pieces")
     transformers = require("transformers", extra="documents", purpose="saving a tokenizer")
-    made, trainer, marks = _PARTS[kind](size, histogram.lowercase)
+    # The library refuses a unigram model without room for all letters, where the others exceed their size.
+    wanted = max(size, _letters_and_marks(histogram)) if kind == "unigram" else size
+    made, trainer, marks = _PARTS[kind](wanted, histogram.lowercase)
     made.train_from_iterator(chain(repeated(histogram), _alphabet(histogram)), trainer=trainer)
     if kind == "unigram":
         made.model = _with_whole_words(made, histogram, size)
@@ -112,6 +115,14 @@ def _alphabet(histogram: WordHistogram) -> Iterator[str]:
     for letter in sorted(letters):
         if letter.isalnum():
             yield f"a{letter}"
+
+
+def _letters_and_marks(histogram: WordHistogram) -> int:
+    """How many pieces a unigram model has at least: the marks, the letters as its normalizer writes them, and the sign
+    of a beginning of a word."""
+    lines = (*_letters(histogram.lowercase), *histogram.words)
+    letters = {letter for line in lines for letter in normalize("NFKC", line)}
+    return len(BERT_MARKS) + len(letters | {letter.lower() for letter in letters}) + 1
 
 
 def _with_whole_words(made: Tokenizer, histogram: WordHistogram, size: int) -> Unigram:
