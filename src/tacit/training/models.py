@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -153,6 +153,9 @@ def _pretrained(folder: str, name: str, task: Task, warn: Callable[[str], None])
     import transformers
 
     loader = getattr(transformers, task.model_class)
+    settings = Path(folder) / "config.json"
+    saved = json.loads(settings.read_text(encoding="utf-8")) if settings.is_file() else {}
+    _refuse_quantized(saved, name)
     # Whatever a checkpoint was saved in: norms and sums of gradients are bounded in single precision.
     model: PreTrainedModel
     model, loading = loader.from_pretrained(
@@ -164,13 +167,12 @@ def _pretrained(folder: str, name: str, task: Task, warn: Callable[[str], None])
         **task.model_options(),
     )
     restore_adapters(model, folder)
+    _refuse_not_finite(model, name)
     if task.model_class == CAUSAL:
-        _check_decoder(model, name)
+        check_decoder(model, name)
     others = {key if isinstance(key, str) else key[0] for key in loading["mismatched_keys"]}
     new = {name for name, _ in model.named_parameters()} & ({*loading["missing_keys"]} | others)
-    settings = Path(folder) / "config.json"
-    saved = json.loads(settings.read_text(encoding="utf-8")).get("architectures") if settings.is_file() else None
-    kind = (saved or ["model"])[0]
+    kind = (saved.get("architectures") or ["model"])[0]
     # A classifier that starts from a pre-trained model has a new head: that is no news. A language model has its own.
     if new and (task.name in LANGUAGE_TASKS or ("For" in kind and not kind.endswith(PRETRAINED))):
         warn(
@@ -180,8 +182,33 @@ def _pretrained(folder: str, name: str, task: Task, warn: Callable[[str], None])
     return model
 
 
+def _refuse_quantized(settings: dict[str, Any], name: str) -> None:
+    """Numbers of some bits have no gradient, and what stands beside them has no known algebra."""
+    quantized = settings.get("quantization_config")
+    if quantized:
+        method = str(quantized.get("quant_method", "some bits")) if isinstance(quantized, dict) else "some bits"
+        raise BadInputError(
+            "quantized-checkpoint",
+            "{name} is quantized ({method}), and such weights cannot be trained: give the checkpoint that it was made "
+            "from, in 16 or 32 bits",
+            name=name,
+            method=method,
+        )
+
+
+def _refuse_not_finite(model: PreTrainedModel, name: str) -> None:
+    for weight, parameter in model.named_parameters():
+        if not bool(torch.isfinite(parameter).all()):
+            raise BadInputError(
+                "weights-not-finite",
+                "'{weight}' of {name} has numbers that are not finite: fetch the checkpoint again, or give another one",
+                weight=weight,
+                name=name,
+            )
+
+
 @torch.no_grad()
-def _check_decoder(model: PreTrainedModel, name: str) -> None:
+def check_decoder(model: PreTrainedModel, name: str) -> None:
     """Refuse a causal model whose prediction of a word depends on the words after it: it would learn to copy them."""
     pieces = torch.arange(6).remainder(model.config.vocab_size)[None]
     other = torch.tensor([0, 1, 2, 3, 4, 6]).remainder(model.config.vocab_size)[None]
@@ -212,6 +239,13 @@ def _tokenizer(name: str, folder: str, task: Task, tokenizer: str | None) -> Pre
         raise _cannot_load(tokenizer or name, str(place), task, error) from error
     if words.pad_token_id is None:
         words.pad_token = words.eos_token or words.unk_token
+    if words.pad_token_id is None:
+        raise BadInputError(
+            "no-padding-token",
+            "the tokenizer of {name} has no token to fill texts up with, and no end mark or unknown word in its place: "
+            "set its pad_token to one of its pieces and save it there",
+            name=tokenizer or name,
+        )
     return words
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from transformers.pytorch_utils import Conv1D
 
 OF_WHOLE_MODELS = ("full", "no-embeddings")
+_IN_ATTENTION = re.compile(r"(?:^|\.)[a-z_]*att(?:entio)?n[a-z_]*\.")
 _LAYER = re.compile(r"\.(?:layer|layers|h|block|blocks)\.(\d+)\.")
 _ATTENTION = re.compile(
     r"(?:^|\.)(?:key|value|[kv]_proj|[kv]_lin|key_proj|value_proj|[kv]|c_attn|query_key_value|qkv_proj)$"
@@ -131,7 +132,7 @@ def _with_lora(model: PreTrainedModel, rank: int) -> PreTrainedModel:
         config = peft.LoraConfig(
             r=rank,
             lora_alpha=2 * rank,
-            target_modules="all-linear",
+            target_modules=_lora_targets(model),
             fan_in_fan_out=transposed,
             modules_to_save=heads or None,
         )
@@ -142,6 +143,18 @@ def _with_lora(model: PreTrainedModel, rank: int) -> PreTrainedModel:
         raise BadParameterError(
             "strategy-does-not-fit", "peft cannot add 'lora' to this model: {reason}", reason=str(error).splitlines()[0]
         ) from error
+
+
+def _lora_targets(model: PreTrainedModel) -> str | list[str]:
+    """What lora adapts: every linear layer; of a mixture of experts, the attention, since the experts of a layer are
+    one stack of matrices; of Mamba, all but the layer that its kernels read directly."""
+    linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    if any(hasattr(module, "gate_up_proj") and hasattr(module, "num_experts") for module in model.modules()):
+        return [name for name in linear if _IN_ATTENTION.search(name)]
+    if "mamba" in str(getattr(model.config, "model_type", "")):
+        heads = {id(module) for module in (model.get_output_embeddings(),) if module is not None}
+        return [n for n in linear if not n.endswith("out_proj") and id(model.get_submodule(n)) not in heads]
+    return "all-linear"
 
 
 def _with_adapters(model: PreTrainedModel, width: int) -> PreTrainedModel:

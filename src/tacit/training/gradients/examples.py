@@ -68,10 +68,12 @@ class Outer:
 
 @dataclass
 class ParameterUses:
-    """All uses of one parameter in one batch: outer products, or the gradients (B, *shape) themselves where small."""
+    """All uses of one parameter in one batch: outer products, or the gradients (B, *shape) themselves where small;
+    of a stack of matrices, those of each slice (the experts of a mixture)."""
 
     outer: list[Outer] = field(default_factory=list)
     direct: Tensor | None = None
+    slices: dict[int, ParameterUses] = field(default_factory=dict)
 
     def add(self, gradient: Tensor) -> None:
         self.direct = gradient if self.direct is None else self.direct + gradient
@@ -93,6 +95,10 @@ def squared_norm(record: ParameterUses, grams: Grams) -> Tensor:
         for second in uses[i:]:
             part = _inner(first, second, grams) * (1.0 if second is first else 2.0)
             total = part if total is None else total + part
+    # Slices are different numbers of the parameter, so their squares add up.
+    for record_of_slice in record.slices.values():
+        part = squared_norm(record_of_slice, grams)
+        total = part if total is None else total + part
     assert total is not None
     return total.clamp_min(0.0)
 
@@ -117,6 +123,9 @@ def safe_squared_norm(record: ParameterUses, squared: Tensor, grams: Grams) -> T
 
     Both count where the positions cancel: at S = 105 |g| the first one alone is 1 % of |g|^2.
     """
+    if record.slices:
+        each = [safe_squared_norm(part, squared_norm(part, grams), grams) for part in record.slices.values()]
+        return torch.stack(each).sum(0)
     if not record.outer:
         return squared
     size = torch.stack([_uncanceled(use, grams) for use in record.outer]).sum(0)
@@ -215,7 +224,8 @@ def _without(record: ParameterUses, left_out: Tensor) -> ParameterUses:
         return values.masked_fill(left_out.view(-1, *[1] * (values.dim() - 1)), 0)
 
     uses = [Outer(use.rows if use.one_hot else zeroed(use.rows), zeroed(use.columns)) for use in record.outer]
-    return ParameterUses(uses, None if record.direct is None else zeroed(record.direct))
+    slices = {i: _without(part, left_out) for i, part in record.slices.items()}
+    return ParameterUses(uses, None if record.direct is None else zeroed(record.direct), slices)
 
 
 def _weighted_sum(record: ParameterUses, factors: Tensor, shape: torch.Size) -> Tensor:
@@ -223,6 +233,11 @@ def _weighted_sum(record: ParameterUses, factors: Tensor, shape: torch.Size) -> 
     times a number that is not finite would not be zero."""
     total: Tensor | None = None
     record = _without(record, factors == 0.0)
+    if record.slices:
+        stacked = factors.new_zeros(shape)
+        for i, part in record.slices.items():
+            stacked[i] = _weighted_sum(part, factors, shape[1:])
+        return stacked
     if record.direct is not None:
         total = torch.tensordot(factors, record.direct, dims=1)
     for use in record.outer:

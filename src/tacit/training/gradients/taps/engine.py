@@ -21,6 +21,8 @@ from tacit.training.gradients.examples import (
     squared_norm,
     trainable,
 )
+from tacit.training.gradients.taps.derived import DERIVING, make_derived
+from tacit.training.gradients.taps.experts import tapped_experts
 from tacit.training.gradients.taps.operations import OPERATIONS
 from tacit.training.gradients.taps.passes import TapPass, TapSite
 from tacit.training.gradients.taps.relative import relative_biases
@@ -44,7 +46,11 @@ class _Intercept(TorchFunctionMode):
             result = handler(self._pass, *args, **kwargs)
             if result is not None:
                 return result
-        elif self._pass.learning:
+        if func in DERIVING:
+            made = make_derived(self._pass, func, tuple(args), dict(kwargs))
+            if made is not None:
+                return made
+        if self._pass.learning:
             self._pass.note_unknown(func, args)
         return func(*args, **kwargs)
 
@@ -78,7 +84,7 @@ class Taps:
         pass_ = TapPass(self.names, self.sites, size, learning=learning)
         for parameter in self.parameters.values():
             parameter.grad = None
-        with relative_biases(self.model, pass_), _Intercept(pass_):
+        with relative_biases(self.model, pass_), tapped_experts(self.model, pass_), _Intercept(pass_):
             losses = self.loss(self.model, batch)
         if losses.shape != (size,):
             raise BadParameterError(
@@ -89,6 +95,7 @@ class Taps:
             )
         torch.autograd.backward(losses.sum())
         self._refuse_leaks(pass_)
+        self._refuse_mixtures(pass_)
         grams: Grams = {}
         with torch.no_grad():
             norms = {name: squared_norm(record, grams) for name, record in pass_.records.items()}
@@ -111,3 +118,16 @@ class Taps:
             more=more,
             used=used,
         )
+
+    @staticmethod
+    def _refuse_mixtures(pass_: TapPass) -> None:
+        """The products of two kinds of uses of one weight are part of its norm, and are not worked out."""
+        for name, record in pass_.records.items():
+            if bool(record.outer) + (record.direct is not None) + bool(record.slices) > 1:
+                raise UnsupportedModelError(
+                    "no-gradient-per-example",
+                    "the gradient of '{parameter}'{more} cannot be told apart by example: it is used by {used}",
+                    parameter=name,
+                    more="",
+                    used="a matrix product and number by number",
+                )

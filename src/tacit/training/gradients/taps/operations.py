@@ -13,7 +13,8 @@ from tacit.training.gradients.examples import (
     Outer,
     UnsupportedModelError,
 )
-from tacit.training.gradients.taps.passes import KeptInput, TapPass
+from tacit.training.gradients.taps.derived import Derived, added, multiplied, source_of
+from tacit.training.gradients.taps.passes import KeptInput, TapPass, is_tap
 
 
 def _linear(pass_: TapPass, value: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | None:
@@ -143,7 +144,7 @@ def _weight_and_value(pass_: TapPass, left: object, right: object) -> tuple[str,
 
 def _multiply(pass_: TapPass, left: object, right: object) -> Tensor | None:
     sides = _weight_and_value(pass_, left, right)
-    return None if sides is None else _scaled(pass_, *sides)
+    return multiplied(pass_, left, right) if sides is None else _scaled(pass_, *sides)
 
 
 def _scaled(pass_: TapPass, name: str, weight: Tensor, value: Tensor) -> Tensor:
@@ -157,13 +158,28 @@ def _scaled(pass_: TapPass, name: str, weight: Tensor, value: Tensor) -> Tensor:
 
 def _add(pass_: TapPass, left: object, right: object, alpha: float = 1.0) -> Tensor | None:
     sides = _weight_and_value(pass_, left, right)
-    if sides is None or alpha != 1.0:
+    if alpha != 1.0:
         return None
+    if sides is None:
+        return added(pass_, left, right)
     name, weight, value = sides
     return pass_.tap(value + weight.detach(), name, lambda g: pass_.records[name].add(g.sum(1)))
 
 
+def _add_in_place(pass_: TapPass, left: object, right: object, alpha: float = 1.0) -> Tensor | None:
+    """A sum beside the output of a tap, which must not be changed: `a += b` takes what is returned. A model that does
+    not take it computes something else than with one example at a time, and is refused for that."""
+    if isinstance(left, Tensor) and isinstance(right, Tensor) and is_tap(left) and alpha == 1.0:
+        return left + right
+    return None
+
+
 def _matmul(pass_: TapPass, value: object, weight: object) -> Tensor | None:
+    if pass_.name_of(value) is not None:
+        return _product_from_left(pass_, value, weight)
+    source = source_of(pass_, weight)
+    if source is not None and source.transposed and isinstance(value, Tensor) and value.dim() >= 2:
+        return _product_with_transposed(pass_, source, value)
     name = pass_.name_of(weight)
     if name is None or not isinstance(value, Tensor) or not isinstance(weight, Tensor):
         return None
@@ -182,12 +198,71 @@ def _product_without_bias(pass_: TapPass, name: str, value: Tensor, weight: Tens
     return pass_.tap(torch.matmul(value, weight.detach()), name, listen)
 
 
+def _product_with_transposed(pass_: TapPass, source: Derived, value: Tensor) -> Tensor:
+    """x W^T."""
+    kept, name = KeptInput(value, source.name), source.name
+
+    def listen(gradient: Tensor) -> None:
+        pass_.records[name].outer.append(Outer(gradient, pass_.sides(kept.value, gradient)))
+
+    return pass_.tap(torch.matmul(value, source.value.detach()), name, listen)
+
+
+def _product_from_left(pass_: TapPass, weight: object, value: object) -> Tensor | None:
+    """W X with X (B, in, positions)."""
+    name = pass_.name_of(weight)
+    if name is None or not isinstance(weight, Tensor) or not isinstance(value, Tensor):
+        return None
+    if weight.dim() != 2 or value.dim() != 3:
+        return None
+    kept = KeptInput(value, name)
+
+    def listen(gradient: Tensor) -> None:
+        pass_.records[name].outer.append(Outer(gradient.transpose(1, 2), kept.value.transpose(1, 2)))
+
+    return pass_.tap(torch.matmul(weight.detach(), value), name, listen)
+
+
+def _conv1d(
+    pass_: TapPass,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] | str = 0,
+    dilation: int | tuple[int, ...] = 1,
+    groups: int = 1,
+) -> Tensor | None:
+    """A convolution of each channel with a kernel of its own, one step at a time (Mamba); no other kind."""
+    source, bias_name = source_of(pass_, weight), pass_.name_of(bias)
+    plain = stride in (1, (1,)) and dilation in (1, (1,)) and not isinstance(padding, str)
+    own_kernels = weight.shape[0] == groups and weight.shape[1] == 1
+    if (source is None and bias_name is None) or not plain or not own_kernels or input.dim() != 3:
+        return None
+    assert not isinstance(padding, str)
+    around = padding[0] if isinstance(padding, tuple) else padding
+    kept = KeptInput(input, source.name if source is not None else str(bias_name))
+    fixed_bias = bias.detach() if bias is not None and bias_name else bias
+    output = F.conv1d(input, weight.detach() if source is not None else weight, fixed_bias, 1, around, 1, groups)
+
+    def listen(gradient: Tensor) -> None:  # (B, channels, positions)
+        if source is not None:
+            windows = F.pad(kept.value, (around, around)).unfold(2, weight.shape[2], 1)
+            kernels = torch.einsum("bct,bctk->bck", gradient, windows.to(gradient.dtype))
+            pass_.records[source.name].add(source.back(kernels[:, :, None]))
+        if bias_name is not None:
+            pass_.records[bias_name].add(gradient.sum(2))
+
+    return pass_.tap(output, kept.name, listen)
+
+
 OPERATIONS: dict[Callable[..., Any], Callable[..., Tensor | None]] = {
     F.linear: _linear,
     torch.addmm: _addmm,
     F.embedding: _embedding,
     F.layer_norm: _layer_norm,
     F.rms_norm: _rms_norm,
+    F.conv1d: _conv1d,
     torch.mul: _multiply,
     Tensor.mul: _multiply,
     Tensor.__mul__: _multiply,
@@ -196,6 +271,8 @@ OPERATIONS: dict[Callable[..., Any], Callable[..., Tensor | None]] = {
     Tensor.add: _add,
     Tensor.__add__: _add,
     Tensor.__radd__: _add,
+    Tensor.add_: _add_in_place,
+    Tensor.__iadd__: _add_in_place,
     torch.matmul: _matmul,
     Tensor.matmul: _matmul,
     Tensor.__matmul__: _matmul,

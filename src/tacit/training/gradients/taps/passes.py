@@ -16,6 +16,8 @@ from tacit.training.gradients.examples import (
     UnsupportedModelError,
 )
 
+MARK = "output_of_a_tap"
+
 
 class _Context(Protocol):
     """The values of a forward pass that its backward pass needs."""
@@ -38,9 +40,15 @@ class _Tap(torch.autograd.Function):
         return gradients[0], None, None
 
 
-def _tapped(value: Tensor, anchor: Tensor, listener: Callable[[Tensor], None]) -> Tensor:
+def tapped(value: Tensor, anchor: Tensor, listener: Callable[[Tensor], None]) -> Tensor:
     result: Tensor = _Tap.apply(value, anchor, listener)  # type: ignore[no-untyped-call]
+    result.__dict__[MARK] = True
     return result
+
+
+def is_tap(value: Tensor) -> bool:
+    """Whether a tensor is the output of a tap."""
+    return MARK in value.__dict__
 
 
 @dataclass
@@ -69,6 +77,8 @@ class TapPass:
         self.unknown: dict[str, set[str]] = defaultdict(set)
         self._uses: dict[str, int] = defaultdict(int)
         self.relative: Tensor | None = None
+        # What was made from a weight alone, by `id`; kept as long as the pass, since an id is given to the next one.
+        self.derived: dict[int, object] = {}
 
     def name_of(self, tensor: object) -> str | None:
         return self.names.get(id(tensor)) if isinstance(tensor, nn.Parameter) else None
@@ -86,8 +96,8 @@ class TapPass:
         if layout == "one":
             output = output.expand(size, *output.shape[1:])
         if layout == "rows":
-            return _tapped(output, self.anchor, lambda g: listen(g.reshape(size, -1, *g.shape[1:])))
-        return _tapped(output, self.anchor, lambda g: listen(_with_positions(g)))
+            return tapped(output, self.anchor, lambda g: listen(g.reshape(size, -1, *g.shape[1:])))
+        return tapped(output, self.anchor, lambda g: listen(_with_positions(g)))
 
     def _layout(self, site: str, output: Tensor) -> str:
         number = self._uses[site]
@@ -145,13 +155,13 @@ class KeptInput:
     def __init__(self, value: Tensor, name: str) -> None:
         self._value = value.detach()
         self._version = self._value._version
-        self._name = name
+        self.name = name
 
     @property
     def value(self) -> Tensor:
         if self._value._version != self._version:
             raise UnsupportedModelError(
-                "changed-in-place", "an input of '{name}' was changed in place after it was used", name=self._name
+                "changed-in-place", "an input of '{name}' was changed in place after it was used", name=self.name
             )
         return self._value
 

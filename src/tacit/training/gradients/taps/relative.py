@@ -14,6 +14,8 @@ from tacit.training.gradients.examples import (
 )
 from tacit.training.gradients.taps.passes import TapPass
 
+METHODS = ("compute_bias", "compute_position_bias")
+
 
 @contextmanager
 def relative_biases(model: nn.Module, pass_: TapPass) -> Iterator[None]:
@@ -22,17 +24,18 @@ def relative_biases(model: nn.Module, pass_: TapPass) -> Iterator[None]:
     changed = []
     for module in model.modules():
         table = getattr(module, "relative_attention_bias", None)
-        if isinstance(table, nn.Embedding) and hasattr(module, "compute_bias"):
+        method = next((method for method in METHODS if hasattr(module, method)), None)
+        if isinstance(table, nn.Embedding) and method is not None:
             name = pass_.names.get(id(table.weight))
             if name is not None:
-                compute = cast("Callable[..., Tensor]", module.compute_bias)
-                module.__dict__["compute_bias"] = _with_batch_axis(pass_, name, table, compute)
-                changed.append(module)
+                compute = cast("Callable[..., Tensor]", getattr(module, method))
+                module.__dict__[method] = _with_batch_axis(pass_, name, table, compute)
+                changed.append((module, method))
     try:
         yield
     finally:
-        for module in changed:
-            del module.__dict__["compute_bias"]
+        for module, method in changed:
+            del module.__dict__[method]
 
 
 def _with_batch_axis(
@@ -41,7 +44,8 @@ def _with_batch_axis(
     def compute_bias(*args: object, **kwargs: object) -> Tensor:
         pass_.relative = torch.empty(0)
         try:
-            values = compute(*args, **kwargs)
+            # Some give every example a copy already (MPNet).
+            values = compute(*args, **kwargs)[:1]
             ids = pass_.relative
         finally:
             pass_.relative = None
