@@ -50,6 +50,7 @@ def test_taps_take_the_model_and_are_exact_for_other_batches_than_the_probes(pag
         assert max(later.norm_deviation, later.sum_deviation) < 1e-6, later
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # DeBERTa is scripted
 def test_every_architecture_of_the_table_has_a_row_and_can_be_made(page):
     text = page.PAGE.read_text(encoding="utf-8")
     for family in page.FAMILIES:
