@@ -100,6 +100,8 @@ def write_small_files(folder: Path) -> None:
         ("question", "context", "answer"),
         (("what was good", f"the film was {GOOD[i % 4]}", "film") for i in range(ROWS)),
     )
+    grid = 'mean = 2\nlaw = "geometric"\n[settings]\nlearning_rate = [0.001, 0.01]\n'
+    (folder / "grid.toml").write_text(grid, encoding="utf-8")
     (folder / "prompts.txt").write_text("the film was\n", encoding="utf-8")
     (folder / "public.txt").write_text("".join(_note(i, rng)[0] + "\n" for i in range(40)), encoding="utf-8")
     nodes = [f"n{i}\t{'a' if i % 2 else 'b'}\t{i % 2} {2 + i % 7}" for i in range(120)]

@@ -65,6 +65,14 @@ def renyi_epsilon_of_phases(
     phases: Sequence[tuple[float, int]], noise_multiplier: float, delta: float, adjacency: Adjacency
 ) -> float:
     """The same for phases of steps (sampling rate, number of steps): divergences of one order add up."""
+    curve = renyi_curve(phases, noise_multiplier, adjacency)
+    return max(0.0, min(epsilon_of_order(spent, order, delta) for order, spent in curve.items()))
+
+
+def renyi_curve(
+    phases: Sequence[tuple[float, int]], noise_multiplier: float, adjacency: Adjacency
+) -> dict[float, float]:
+    """Renyi divergences of all steps by order, for a change of one record: never below the truth."""
     if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
         raise BadParameterError(
             "adjacency-not-accounted",
@@ -76,11 +84,9 @@ def renyi_epsilon_of_phases(
         """The divergence of all steps, for adding or removing one record."""
         return sum(steps * renyi_divergence(rate, noise_multiplier, order) for rate, steps in phases)
 
-    def at(order: int) -> float:
-        """The epsilon of one order. For replacing, the order is half of `order` + 1: 1.5, 2, 2.5, ..."""
-        if not replaced:
-            return epsilon_of_order(spent(order), order, delta)
-        half = (order + 1) / 2.0
-        return epsilon_of_order((half - 0.5) / (half - 1.0) * spent(order + 1) + spent(order), half, delta)
-
-    return max(0.0, min(map(at, ORDERS)))
+    if not replaced:
+        return {float(order): spent(order) for order in ORDERS}
+    if all(rate == 1 for rate, _ in phases):  # one Gaussian that is moved by 2 times the bound
+        return {float(order): 4.0 * spent(order) for order in ORDERS}
+    halves = ((order + 1) / 2.0 for order in ORDERS)  # 1.5, 2, 2.5, ...
+    return {half: (half - 0.5) / (half - 1.0) * spent(round(2 * half)) + spent(round(2 * half) - 1) for half in halves}

@@ -231,6 +231,13 @@ def pld_epsilon_of_phases(
     interval: float,
 ) -> float:
     """Epsilon of phases of steps (sampling rate, number of steps) by privacy-loss distributions, which convolve."""
+    return float(pld_accountant(phases, noise_multiplier, adjacency, interval).get_epsilon(delta))
+
+
+def pld_accountant(
+    phases: Sequence[tuple[float, int]], noise_multiplier: float, adjacency: Adjacency, interval: float
+) -> Any:
+    """The accountant of the library after these phases of steps."""
     library = _accounting()
     relations = {
         Adjacency.ADD_REMOVE: library.NeighboringRelation.ADD_OR_REMOVE_ONE,
@@ -239,7 +246,7 @@ def pld_epsilon_of_phases(
     accountant = library.pld.PLDAccountant(relations[adjacency], interval)
     for sampling_rate, steps in phases:
         accountant.compose(_event(library, sampling_rate, noise_multiplier, steps))
-    return float(accountant.get_epsilon(delta))
+    return accountant
 
 
 def _rdp_epsilon(

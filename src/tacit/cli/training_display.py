@@ -69,6 +69,9 @@ class TrainingBar(TrainingProgress):
         private = self._plan is not None and self._plan.private
         self._bars.show("training", now.step, now.steps, step_line(now, private=private))
 
+    def searching(self) -> None:
+        self._bars.show("training", 0, None, "searching: how many trials there are is secret, so no time is foretold")
+
     def remarked(self, message: str) -> None:
         self._console.print(message)
 
@@ -116,6 +119,9 @@ def show_result(result: TrainingResult | VectorTrainingResult, *, quiet: bool) -
                 f"gradients by '{result.checked.engine}', exact to {rounded_up(result.checked.deviation, 1)}"
             )
         show_card(result.card, output_console())
+        if isinstance(result, TrainingResult) and result.chosen:
+            chosen = ", ".join(f"{name} {value}" for name, value in result.chosen.items())
+            error_console().print(f"chosen: {chosen}")
     if result.scores is not None:
         deliver(result.scores, None, None, as_json=False, force=False)
     elif not quiet and result.task in TASKS:

@@ -27,9 +27,8 @@ from tacit.jobs.fields import (
     Task,
     Vectors,
 )
-from tacit.jobs.sources import Source, needs_of_rows
+from tacit.jobs.training.helped import HelpedTraining
 from tacit.jobs.training.options import (
-    RecordTraining,
     TaskConfigs,
     TaskTraining,
     missing_epsilon,
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Config)
 
 
-class TrainConfig(TaskTraining, RecordTraining):
+class TrainConfig(TaskTraining, HelpedTraining):
     """Records, a model for a task, and what pays for what it learns."""
 
     usual_strategy: ClassVar[str] = "lora"
@@ -64,17 +63,6 @@ class TrainConfig(TaskTraining, RecordTraining):
             "second moment."
         ),
     ] = "adamw"
-    public_rows: Annotated[
-        Source,
-        Field(description="Public rows with the columns of the private ones; their gradients help the private steps."),
-        Option(Group.TRAINING, metavar="FILE"),
-    ] = None
-    public_gradients: Annotated[
-        Literal["precondition", "blend"] | None,
-        Field(description="What gradients of public rows do: precondition (the default) divides private ones by their "
-              "root mean square before clipping, blend mixes them in after the noise."),
-        Option(Group.TRAINING),
-    ] = None  # fmt: skip
     precision: Annotated[
         Precision,
         Field(
@@ -105,41 +93,9 @@ class TrainConfig(TaskTraining, RecordTraining):
             raise missing_epsilon()
         return self
 
-    @model_validator(mode="after")
-    def _public_gradients_have_rows(self) -> Self:
-        if self.public_gradients is not None and self.public_rows is None:
-            raise BadParameterError(
-                "public-gradients-without-rows",
-                "public gradients need public rows: give them with {option.public_rows[FILE]}, or leave out "
-                "{option.public_gradients}",
-            )
-        if self.public_rows is not None and (self.noise_epsilon == math.inf or self.reads_vectors):
-            raise BadParameterError(
-                "public-rows-without-noise",
-                "public rows help steps that have noise: leave out {option.public_rows}, or train on texts with a "
-                "finite {option.epsilon}",
-            )
-        return self
-
-    @property
-    def chosen_public_gradients(self) -> str:
-        """How public rows help; "" without any."""
-        return "" if self.public_rows is None else self.public_gradients or "precondition"
-
-    @property
-    def reads_vectors(self) -> bool:
-        """Whether it learns from vectors in place of texts; those that were released need no noise."""
-        return False
-
     def needs(self) -> list[Ability]:
         engine = [OPACUS] if self.gradient_engine == "opacus" else []
-        rows = needs_of_rows(self.public_rows)
-        return [*self.needs_with(self.chosen_strategy, self.epsilon), *engine, *rows]
-
-    @property
-    def noise_epsilon(self) -> float:
-        """The budget that noise has to keep; infinite for text that needs none."""
-        return math.inf if self.epsilon is None else self.epsilon
+        return [*self.needs_with(self.chosen_strategy, self.epsilon), *engine, *self.needs_of_help()]
 
     @property
     def chosen_strategy(self) -> str:
@@ -285,6 +241,10 @@ def run(config: TrainConfig, progress: TrainingProgress | None = None) -> Traini
         from tacit.jobs.training.vector_models import train_on_vectors
 
         return train_on_vectors(config)
+    if config.tune is not None:
+        from tacit.jobs.training.searching import train_by_search
+
+        return train_by_search(config, progress or TrainingProgress())
     from tacit.jobs.training.records import train_on_records
 
     return train_on_records(config, progress or TrainingProgress())

@@ -25,6 +25,7 @@ from tacit.training.gradients import Checked, choose
 from tacit.training.layout import choose_layout
 from tacit.training.models import load_model
 from tacit.training.origin import released_text
+from tacit.training.plan import TrainingPlan
 from tacit.training.run import TrainingRun, TrainingSettings
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks import Task, task_named
@@ -43,13 +44,40 @@ def train_on_records(
     released    the promise of rows in memory that the caller has released by itself; a file names its card
     model_name  what cards call the model, where its folder would say nothing to their readers
     """
+    records = read_records(config)
+    plan = plan_for_records(config, config.noise_epsilon, len(records.rows))
+    run = run_of(config, records, plan, progress, released=released, model_name=model_name)
+    return carry_out(run, progress, resume=config.resume, test=records.test)
+
+
+@dataclass(frozen=True)
+class Records:
+    """The rows of a training: private ones, public ones that help, and the name and rows of a test."""
+
+    rows: list[dict[str, str]]
+    public: list[dict[str, str]]
+    test: tuple[str, list[dict[str, str]]] | None
+
+
+def read_records(config: TrainConfig) -> Records:
+    """All rows that a configuration names."""
     roles = config.columns()
-    rows = read_rows(config.data, roles)
-    test = rows_to_score(config, roles)
-    task = task_of(config)
     public = [] if config.public_rows is None else read_rows(config.public_rows, roles)
-    task.learn([*rows, *public])
-    plan = plan_for_records(config, config.noise_epsilon, len(rows))
+    return Records(read_rows(config.data, roles), public, rows_to_score(config, roles))
+
+
+def run_of(
+    config: TrainConfig,
+    records: Records,
+    plan: TrainingPlan,
+    progress: TrainingProgress,
+    *,
+    released: Guarantee | None = None,
+    model_name: str | None = None,
+) -> TrainingRun:
+    """The run of a configuration by a plan, with a model of its own."""
+    task = task_of(config)
+    task.learn([*records.rows, *records.public])
     strategy = config.chosen_strategy
     settings = TrainingSettings(
         optimizer=config.optimizer,
@@ -69,22 +97,21 @@ def train_on_records(
     origin = replace(
         origin_of(config.model, config.tokenizer),
         public=config.public,
-        released=released or _promise_of_text(config, task, len(rows)),
-        helpers=(_public_help(config, len(public)),) if public else (),
+        released=released or _promise_of_text(config, task, len(records.rows)),
+        helpers=(_public_help(config, len(records.public)),) if records.public else (),
     )
-    run = TrainingRun(
+    return TrainingRun(
         task=task,
         model=model,
         tokenizer=tokenizer,
-        rows=rows,
+        rows=records.rows,
         plan=plan,
         settings=settings,
         origin=origin,
         team=Team.from_environment(),
-        public_rows=public,
+        public_rows=records.public,
         **run_options(config, config.output, progress),
     )
-    return carry_out(run, progress, resume=config.resume, test=test)
 
 
 def _public_help(config: TrainConfig, rows: int) -> Provenance:

@@ -35,6 +35,9 @@ class TrainingProgress:
     def stepped(self, now: StepReport) -> None:
         """A step is done."""
 
+    def searching(self) -> None:
+        """A search for settings is going on. It says no number, because how many trials there are is secret."""
+
     def remarked(self, message: str) -> None:
         """Something about the records or the gradients that stops nothing."""
         warnings.warn(message, TacitWarning, stacklevel=2)
@@ -78,6 +81,7 @@ class TrainingResult:
     checked  how the gradients were computed and how exactly; None where there is no noise, or no single records
     first    whether this is the process that writes and speaks, where several train together
     configuration  the options that made it, as they stand on its card
+    chosen   the settings that a search has chosen
     """
 
     guarantee: Guarantee
@@ -88,6 +92,7 @@ class TrainingResult:
     checked: Checked | None = None
     first: bool = True
     configuration: Mapping[str, object] = field(default_factory=dict)
+    chosen: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def card(self) -> Card:

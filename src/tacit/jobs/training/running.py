@@ -116,8 +116,14 @@ def carry_out(
 
 
 def _scores(run: TrainingRun, name: str, rows: Sequence[Row]) -> Report:
-    task = run.task
-    predicted = predict_rows(task, run.model, run.tokenizer, rows)
+    return scores_of(run.task, run.model, run.tokenizer, name, rows)
+
+
+def scores_of(
+    task: Task, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, rows: Sequence[Row]
+) -> Report:
+    """The scores of a model on rows of this name, which are not private."""
+    predicted = predict_rows(task, model, tokenizer, rows)
     truth = [row[task.target] for row in rows] if task.target else predicted
     return Report("Scores", [score_section(task, truth, predicted, title=f"Scores on {name}")])
 
