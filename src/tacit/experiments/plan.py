@@ -3,7 +3,7 @@
 A step of the file stands for many cells, one for each combination of its axes (`expansion`); `sizes` says in which
 sizes a step is run.
 
-    key = hash(kind, version of the kind, version of the package, parameters, keys of the inputs)
+    key = hash(kind, version of the kind, parameters, keys of the inputs)
 
 where data counts by the content of its files. A cell whose key is in the cache is not run again, in whatever
 experiment it was made.

@@ -14,12 +14,12 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
 from tacit.engines import processes
+from tacit.engines.supervisor import SupervisedWorker, Supervisor, WorkerDeath
 from tacit.errors import BadParameterError
 from tacit.experiments.execution import FAILURE, StepTask, destroy_key, folder_of, is_finished, outcome
 from tacit.experiments.expansion import Step
@@ -78,49 +78,28 @@ def run_plan(
         if is_finished(folder):
             destroy_key(folder)
             status.cached.add(key)
-    crew = Crew(status, cache, workers, watch)
-    try:
-        crew.run()
-    finally:
-        crew.stop()
+    with Supervisor[str](_work, most=workers) as supervisor:
+        StepQueue(status, cache, supervisor).run(watch or (lambda _: None))
     return status
 
 
 # The processes ----------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Worker:
-    process: BaseProcess
-    connection: Connection
-    key: str | None = None
-    last: Step | None = None
-
-
-class Crew:
+class StepQueue:
     """Hands out steps whose inputs are ready, and notes what becomes of them."""
 
-    def __init__(self, status: Status, cache: Path, count: int, watch: Watch | None) -> None:
-        self._status, self._cache, self._count = status, cache, count
-        self._watch = watch or (lambda _: None)
-        self._workers: list[Worker] = []
-        self._deaths: dict[str, int] = {}
+    def __init__(self, status: Status, cache: Path, supervisor: Supervisor[str]) -> None:
+        self._status, self._cache, self._supervisor = status, cache, supervisor
         self._chains = chains_of(status.steps)
+        self._last: dict[SupervisedWorker[str], Step] = {}
 
-    def run(self) -> None:
-        self._watch(self._status)
+    def run(self, watch: Watch) -> None:
+        watch(self._status)
         while not self._status.settled:
             self._hand_out()
             self._listen()
-            self._watch(self._status)
-
-    def stop(self) -> None:
-        for worker in self._workers:
-            worker.process.kill()
-        for worker in self._workers:
-            worker.process.join()
-            worker.connection.close()
-        self._workers.clear()
+            watch(self._status)
 
     def _waiting(self) -> Iterator[Step]:
         status = self._status
@@ -131,69 +110,46 @@ class Crew:
 
     def _hand_out(self) -> None:
         waiting = list(self._waiting())
-        while waiting:
-            worker = next((idle for idle in self._workers if idle.key is None), None)
-            if worker is None:
-                if len(self._workers) >= self._count:
-                    return
-                worker = self._hire()
-            others = {
-                cell.key
-                for busy in self._workers
-                if busy.key is not None and busy.last is not None
-                for cell in busy.last.inputs.values()
-            }
-            step = next_for(worker.last, waiting, self._chains, others)
+        while waiting and (worker := self._supervisor.free_worker()) is not None:
+            busy = [self._last[other] for other in self._supervisor.workers if other.in_hand]
+            others = {cell.key for step in busy for cell in step.inputs.values()}
+            step = next_for(self._last.get(worker), waiting, self._chains, others)
             waiting.remove(step)
             inputs = {name: folder_of(self._cache, cell).absolute() for name, cell in step.inputs.items()}
             folder = folder_of(self._cache, step).absolute()
-            with contextlib.suppress(OSError):  # a dead worker is found when it is listened to
-                worker.connection.send(StepTask(step.kind, step.parameters.model_dump(), inputs, folder))
-            worker.key, worker.last = step.key, step
+            task = StepTask(step.kind, step.parameters.model_dump(), inputs, folder)
+            self._supervisor.hand_out(step.key, task, worker)
+            self._last[worker] = step
             self._status.running[step.key] = time.monotonic()
 
     def _listen(self) -> None:
-        by_connection = {worker.connection: worker for worker in self._workers if worker.key is not None}
-        for ready in wait(list(by_connection), SECONDS_BETWEEN_NEWS):
-            worker = by_connection[ready]  # type: ignore[index]
-            assert worker.key is not None
-            try:
-                news = worker.connection.recv()
-            except (EOFError, OSError):
-                self._bury(worker)
+        for event in self._supervisor.events(SECONDS_BETWEEN_NEWS):
+            if isinstance(event, WorkerDeath):
+                self._note_death(event)
                 continue
-            if isinstance(news, tuple):
-                self._status.progress[worker.key] = news
+            if isinstance(event.message, tuple):
+                self._status.progress[event.key] = event.message
                 continue
-            if isinstance(news, str):
-                self._status.failed[worker.key] = news
+            if isinstance(event.message, str):
+                self._status.failed[event.key] = event.message
             else:
-                self._status.finished.add(worker.key)
-            self._settle(worker)
+                self._status.finished.add(event.key)
+            self._supervisor.finish(event)
+            self._settle(event.key)
 
-    def _settle(self, worker: Worker) -> None:
-        assert worker.key is not None
-        self._status.running.pop(worker.key, None)
-        self._status.progress.pop(worker.key, None)
-        worker.key = None
+    def _settle(self, key: str) -> None:
+        self._status.running.pop(key, None)
+        self._status.progress.pop(key, None)
 
-    def _bury(self, worker: Worker) -> None:
+    def _note_death(self, death: WorkerDeath[str]) -> None:
         """A process that died takes its step with it once; the second time, the step counts as failed."""
-        self._workers.remove(worker)
-        processes.bury(worker.process, worker.connection)
-        key = worker.key
-        assert key is not None
-        self._deaths[key] = self._deaths.get(key, 0) + 1
-        if self._deaths[key] >= MOST_DEATHS:
-            reason = f"its process died twice ({_ending(worker.process)}), most likely for want of memory"
+        key = death.keys[0]
+        if death.times >= MOST_DEATHS:
+            reason = f"its process died twice ({death.ending}), most likely for want of memory"
             self._status.failed[key] = reason
             with contextlib.suppress(OSError):
                 write_json(folder_of(self._cache, self._status.steps[key]) / FAILURE, {"error": reason})
-        self._settle(worker)
-
-    def _hire(self) -> Worker:
-        self._workers.append(Worker(*processes.start(_work)))
-        return self._workers[-1]
+        self._settle(key)
 
 
 def next_for(
@@ -226,10 +182,6 @@ def chains_of(steps: Mapping[str, Step]) -> dict[str, int]:
             if cell.key in lengths:
                 lengths[cell.key] = max(lengths[cell.key], lengths[key] + 1)
     return lengths
-
-
-def _ending(process: BaseProcess) -> str:
-    return processes.signal_of(process) or f"exit code {process.exitcode or 0}"
 
 
 def _work(connection: Connection) -> None:
