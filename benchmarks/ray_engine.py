@@ -7,7 +7,8 @@ Overhead: short rows (SST-2 train again and again) rewritten by `santext` with `
 with `--engine ray`. Each command is run on a file of one row as well, which is its start and its end: Python and its
 imports, the loading of the vectors, and with Ray all its processes. What a command takes beyond that is its work.
 Target: the work takes under 15 % more with Ray. The start stands beside it. Both engines take turns, --runs times, and
-the fastest run of each counts. Nothing is extrapolated: a longer job is measured with more --rows.
+the fastest run of each counts. Nothing is extrapolated: a longer job is measured with more --rows, or with --minutes,
+which takes as many rows as the local engine needs so long for (a trial of 500,000 rows tells how many).
 
 CPU seconds are those of all processes of a command. On a machine that is busy with something else the wall clock says
 little: "by others" tells how many cores everything else took meanwhile, and a target is judged only where that is next
@@ -17,6 +18,7 @@ kept and the modules are compiled, as they are on any second run.
     python benchmarks/ray_engine.py                                     some fifteen minutes
     python benchmarks/ray_engine.py --rows 1000000 --documents 2000 --runs 1
     python benchmarks/ray_engine.py --documents 0                       the overhead only
+    python benchmarks/ray_engine.py --documents 0 --minutes 10          the overhead on a job of ten minutes
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from streaming import IDLE_ENOUGH, busy_seconds
 
 SPEEDUP_TARGET, OVERHEAD_TARGET = 1.6, 0.15
 FILES = 16
+TRIAL_ROWS = 500_000
 ENGINES = ("local", "ray")
 
 
@@ -184,6 +187,18 @@ def overhead(rows: int, runs: int) -> Overhead:
     return Overhead(starts, wholes)
 
 
+def rows_for(minutes: float) -> int:
+    """How many rows the local engine works on for so long, by a trial; whole hundred thousands."""
+    with tempfile.TemporaryDirectory(prefix="tacit-cache-") as cache:
+        variables = environment(cache)
+        arguments = {rows: command(text_file(rows), "local", santext(), 2) for rows in (1, TRIAL_ROWS)}
+        planned(arguments[TRIAL_ROWS], variables)
+        start, whole = (measured(arguments[rows], variables)["wall"] for rows in (1, TRIAL_ROWS))
+    rows = max(TRIAL_ROWS, round(60 * minutes * TRIAL_ROWS / (whole - start), -5))
+    say(f"{TRIAL_ROWS:,} rows take {whole - start:.1f} s, so {minutes:g} minutes are {rows:,.0f} rows")
+    return int(rows)
+
+
 def model_bound(documents: int) -> list[Facts]:
     """One worker and two, on the private codebook."""
     source = text_folder(documents)
@@ -218,6 +233,7 @@ def main() -> None:
     parser = arguments_parser(__doc__)
     parser.add_argument("--rows", type=int, default=4_000_000, help="short rows for the overhead; 0 leaves it out")
     parser.add_argument("--documents", type=int, default=60_000, help="texts for the model-bound job; 0 leaves it out")
+    parser.add_argument("--minutes", type=float, help="choose the rows so that the local engine works so long on them")
     parser.add_argument("--runs", type=int, default=1, help="of each engine; the fastest counts")
     given = parser.parse_args()
     report = Report("ray_engine", notes=[MADE_UP, FROM_CORPUS, "one BLAS thread per process; whole commands"])
@@ -229,14 +245,15 @@ def main() -> None:
         speedup = report.facts["speedup"] = one["wall"] / two["wall"]
         targets.append(["two workers against one, wall", f"{speedup:.2f} x", f">= {SPEEDUP_TARGET} x",
                         judged(speedup >= SPEEDUP_TARGET, one, two)])  # fmt: skip
-    if given.rows:
-        found = overhead(given.rows, given.runs)
+    rows = given.rows if given.minutes is None else rows_for(given.minutes)
+    if rows:
+        found = overhead(rows, given.runs)
         for title, runs in (("one row", found.starts), ("whole", found.wholes), ("work", found.work)):
             names |= {f"santext, {engine}, 2 workers, {title}": runs[engine] for engine in ENGINES}
         start = found.starts["ray"]["wall"] - found.starts["local"]["wall"]
         wall, cpu = found.share("wall"), found.share("cpu")
         report.facts |= {"start of Ray": start, "overhead": wall, "CPU overhead": cpu}
-        minutes = found.wholes["local"]["wall"] / 60
+        minutes = found.work["local"]["wall"] / 60
         targets += [
             ["start and end of Ray, beyond those of the local engine, wall", f"{start:+.1f} s", "", ""],
             [f"work of {minutes:.1f} minutes, Ray against the local engine, wall", f"{wall:+.0%}",
