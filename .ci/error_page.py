@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tacit.errors import NO_SUCH_CHOICE, check_choice
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGE: Final = ROOT / "src" / "tacit"
 PAGE: Final = ROOT / "docs" / "errors.md"
+
+CHECK_OF_A_CHOICE: Final = check_choice.__name__
 
 AREAS: Final = (
     ("Files, columns and texts", ("text", "labels", "atomic", "places")),
@@ -109,8 +113,12 @@ def sites() -> Iterator[Site]:
     kinds = error_classes(trees)
     for module, tree in trees.items():
         for owner, call in _calls(tree):
+            if isinstance(call.func, ast.Name) and call.func.id == CHECK_OF_A_CHOICE:
+                yield _site_of_choice(call, module)
+            if len(call.args) != 2:
+                continue
             kind = owner if ast.unparse(call.func) == "super().__init__" else ast.unparse(call.func)
-            if kind not in kinds or len(call.args) != 2:
+            if kind not in kinds:
                 continue
             for code in variants(call.args[0]):
                 for sentence in variants(call.args[1]):
@@ -118,19 +126,24 @@ def sites() -> Iterator[Site]:
                         yield Site(code, sentence, kind, module)
 
 
+def _site_of_choice(call: ast.Call, module: str) -> Site:
+    """The error of a name that is not among the known ones."""
+    named = {keyword.arg: keyword.value for keyword in call.keywords}
+    code, what = (variants(named[name])[0] for name in ("code", "what"))
+    return Site(code, NO_SUCH_CHOICE.replace("{what}", what), "BadParameterError", module)
+
+
 def _module(path: Path) -> str:
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
+def _calls(node: ast.AST, owner: str = "") -> Iterator[tuple[str, ast.Call]]:
     """All calls, each with the class it stands in."""
-    owners = {
-        id(inner): node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            yield owners.get(id(node), ""), node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Call):
+            yield owner, child
+        yield from _calls(child, child.name if isinstance(child, ast.ClassDef) else owner)
 
 
 def shown(sentence: str) -> str:

@@ -25,6 +25,7 @@ from typing import Any, Final, Protocol, Self
 
 DISTRIBUTION: Final = "tacit-dp"
 """The name on the package index. `tacit` there is somebody else's library."""
+NO_SUCH_CHOICE: Final = "there is no {what} '{name}': choose one of {known}"
 
 
 class Naming(Protocol):
@@ -201,6 +202,16 @@ def did_you_mean(name: str, known: Iterable[str], *, otherwise: str = ".", cutof
 
     close = get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"; did you mean '{close[0]}'?" if close else otherwise
+
+
+def check_choice(name: str, known: Iterable[str], *, code: str, what: str) -> None:
+    """Refuses a name of something, such as a noise, that is not among the known ones.
+
+    >>> check_choice("laplace", ["gauss", "laplace"], code="unknown-noise", what="noise")
+    """
+    choices = list(known)
+    if name not in choices:
+        raise BadParameterError(code, NO_SUCH_CHOICE, what=what, name=name, known=", ".join(choices))
 
 
 def package_folder(package: str, what: str, install: str) -> Path:

@@ -390,7 +390,7 @@ def test_a_ledger_that_cannot_be_used(tacit: Tacit, tmp_path: Path, command: lis
 def test_a_misspelled_kind_is_no_limit(tacit: Tacit, tmp_path: Path) -> None:
     code, _, err = tacit("ledger", "limit", tmp_path / "budget.db", "users", "--epsilon", "1")
     assert code == 2
-    assert "document, user, dataset or key" in err
+    assert "document, user, key, dataset" in err
     assert not (tmp_path / "budget.db").exists()
 
 

@@ -159,7 +159,7 @@ def test_tokens_that_a_model_cannot_read_get_the_commonest_tag():
 def test_learners_by_name():
     assert make_learner("tfidf", "pairs").name.startswith("linear probe on words")
     for wrong in (("forest", "pairs"), ("tfidf", "translation")):
-        with pytest.raises(BadParameterError, match="choose from"):
+        with pytest.raises(BadParameterError, match="choose one of"):
             make_learner(*wrong)
     assert set(LEARNERS) == {"probe", "tfidf", "lstm", "transformer"}
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.cli.main import run as run_command
-from tacit.errors import BadInputError, MissingExtraError
+from tacit.errors import BadParameterError, MissingExtraError
 from tacit.jobs.pool_recipe import PoolRecipeConfig, run
 from tacit.matching.pool import PoolSource, load_pool, read_pool, write_pool
 from tacit.matching.pool_requests import is_prose, keys_of_files
@@ -31,7 +31,7 @@ def test_every_recipe_is_complete() -> None:
             assert source.reader in READERS
             assert source.source.license
             assert bool(source.package) == bool(source.version)
-    with pytest.raises(BadInputError) as error:
+    with pytest.raises(BadParameterError) as error:
         load_recipe("cooking")
     assert error.value.code == "no-such-recipe"
 

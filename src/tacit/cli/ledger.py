@@ -17,7 +17,7 @@ from tacit.cli import ledger_keeping, ledger_tables
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.ledger_keeping import LedgerOptions
 from tacit.cli.terminal import tell_if_new
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadInputError, BadParameterError, check_choice
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import AsJson, Dataset, Delta, Epsilon, Force, Name, Output
 from tacit.text.files import write_whole
@@ -121,12 +121,8 @@ class LimitOptions(LedgerOptions):
             if self.epsilon is not None or self.remove:
                 raise BadParameterError("limit-of-whom", "say who is limited: document, user, dataset or key")
             return
-        if self.epsilon is not None and self.limited not in LIMITED:
-            raise BadParameterError(
-                "unknown-kind",
-                "a limit is per document, user, dataset or key: choose one of these, not '{kind}'",
-                kind=self.limited,
-            )
+        if self.epsilon is not None:
+            check_choice(self.limited, LIMITED, code="bad-limit-kind", what="limit per")
         if (self.epsilon is None) != self.remove:
             raise BadParameterError(
                 "limit-or-removal",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import click
 from rich.console import Console
 
 from tacit.cli.generated import command_for
 from tacit.cli.rendering import show_card
+from tacit.cli.synthesize_prompting import stoppable
 from tacit.cli.terminal import error_console, output_console, warn_if_nominal
 from tacit.cli.training_display import QuietTraining, TrainingBar, plan_line
-from tacit.errors import StoppedError
 from tacit.jobs.synthesize_training import SynthesisProgress, SyntheticRows, TrainedSynthesisConfig, run
 from tacit.training.plan import TrainingPlan
 
@@ -64,17 +61,6 @@ def say(made: SyntheticRows, console: Console) -> None:
             "pass the filters",
             markup=False,
         )
-
-
-@contextmanager
-def stoppable() -> Iterator[None]:
-    """Work that can be stopped with Ctrl-C and taken up again."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise StoppedError(
-            "stopped-synthesis", "stopped: repeat the command with {option.resume} to go on; nothing is lost"
-        ) from None
 
 
 command = command_for("training", [TrainedSynthesisConfig, QuietTraining], synthesize, help=HELP)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tacit.documents.language_models import CausalModel, load_generator
-from tacit.errors import BadInputError, require
+from tacit.documents.language_models import CausalModel, load_causal
+from tacit.errors import require
 from tacit.noise.source import Source
 
 LONGEST_PROMPT = 512
@@ -30,15 +30,7 @@ class LanguageDecoder:
 
     def prepare(self) -> CausalModel:
         if self._loaded is None:
-            loaded = load_generator(self.name)
-            if not isinstance(loaded, CausalModel):
-                raise BadInputError(
-                    "wrong-kind-of-model",
-                    "{name} is a {kind} model, which cannot continue a list of sentences: give a causal language "
-                    "model, such as 'smollm2'",
-                    name=loaded.name,
-                    kind=loaded.kind,
-                )
+            loaded = load_causal(self.name, "continuing a list of sentences")
             loaded.provenance()
             self._loaded = loaded
         return self._loaded

@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.account.delta import check_delta
 from tacit.arrays import Floats
 from tacit.checks import Check, LatentSamples
 from tacit.documents.autoencoders.base import Autoencoder, load_for_release
@@ -139,15 +140,8 @@ class LatentMechanism(DocumentMechanism):
     # The private step ---------------------------------------------------------------------------------------
 
     def rewrite_texts(self, texts: Sequence[str], source: Source) -> Rewritten:
-        if self.noise_kind == "gaussian" and self.delta * len(texts) >= 1:
-            raise BadParameterError(
-                "delta-too-large",
-                "delta {delta:g} is not below 1 / {documents:,} documents, so it would allow to publish one of "
-                "them: give a delta such as {example:.0e}, or use the noise laplace",
-                delta=self.delta,
-                documents=len(texts),
-                example=0.1 / len(texts) ** 1.5,
-            )
+        if self.noise_kind == "gaussian":
+            check_delta(self.delta, max(1, len(texts)))
         return super().rewrite_texts(texts, source)
 
     def rewrite_batch(self, texts: Sequence[str], source: Source) -> list[str]:

@@ -31,11 +31,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.account.delta import check_delta
 from tacit.arrays import Floats, Floats32
 from tacit.checks import Check, LatentSamples
 from tacit.documents.bounds import AnalyticGaussian, Bound, ClipL2, Laplace, LatentNoise, release
 from tacit.embeddings.sentences import ProjectedMechanism
-from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee, Notion
 from tacit.noise.source import Source
 from tacit.parameters import EpsilonRange, parameter
@@ -85,15 +85,8 @@ class Forward(ProjectedMechanism):
     # The private step -----------------------------------------------------------------------------------------
 
     def embed_texts(self, texts: Sequence[str], source: Source) -> list[Floats32]:
-        if self.noise == "gaussian" and self.delta * len(texts) >= 1:
-            raise BadParameterError(
-                "delta-too-large",
-                "delta {delta:g} is not below 1 / {documents:,} documents, so it would allow to publish one of "
-                "them: give a delta such as {example:.0e}, or use the noise laplace",
-                delta=self.delta,
-                documents=len(texts),
-                example=0.1 / len(texts) ** 1.5,
-            )
+        if self.noise == "gaussian":
+            check_delta(self.delta, max(1, len(texts)))
         return list(self.noisy_latents(self.projection.apply(texts)[:, np.newaxis, :], source)[:, 0].astype(np.float32))
 
     def noisy_latents(self, latents: NDArray[np.floating], source: Source) -> Floats:

@@ -19,7 +19,7 @@ from tacit.jobs.prompted_rows import (
     SECRET_KEY,
     chosen_delta,
     label_lines,
-    load_causal,
+    load_reader,
     notion_of,
     number_line,
     private_records,
@@ -46,7 +46,7 @@ def dry_plan(config: AnswerConfig) -> AnswerPlan:
 def answered_questions(config: AnswerConfig, progress: WorkProgress | None) -> AnsweredQuestions:
     """Answers in the file of a configuration, with their card."""
     column, questions = asked_questions(config)
-    model = load_causal(config.model)
+    model = load_reader(config.model)
     records, labels = private_records(config, config.data, config.label_column)
     plan, price = _plan(config, records, len(labels), len(questions))
     law = VoteLaw(price.width, len(labels), config.set_is_user)

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from tacit.devices import check_device
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.sources import Source
-from tacit.jobs.values import StrategyName, named_values, number_or_auto, split_at_commas
+from tacit.jobs.values import CommaSeparated, StrategyName, named_values, number_or_auto, split_at_commas
 
 T = TypeVar("T")
 
@@ -91,10 +91,21 @@ PrivateColumn = Annotated[
 ]
 QuestionColumn = Annotated[T, Field(description="The column of the question."), Option(Group.DATA)]
 UserColumn = Annotated[T, Field(description="The column that says whose row it is."), Option(Group.DATA)]
+PromisedUsers = Annotated[
+    UserColumn[str | None],
+    Field(description="The column that says who wrote a row: the promise is then made to users."),
+    Varied(group=Group.PRIVACY),
+]
 Labels = Annotated[
     T,
     Field(description="All labels that exist, from public knowledge: never read off the data."),
     Option(Group.DATA, comma_separated=True),
+]
+CountedLabels = Annotated[
+    Labels[tuple[str, ...]],
+    CommaSeparated,
+    Field(description="All labels, from public knowledge; rows with any other are left out."),
+    Varied(metavar="A,B,C"),
 ]
 Topics = Annotated[T, Field(ge=1, description="How many topics."), Option(Group.DATA)]
 DeclareLabelsPublic = Annotated[
@@ -115,7 +126,11 @@ Dataset = Annotated[
     Field(description="Name of the data set in the ledger: releases of one name add up."),
     Option(Group.BUDGET, private=True),
 ]
-
+DatasetOfInput = Annotated[
+    Dataset[str | None],
+    Field(description="Name of the data set in the ledger: releases of one name add up. By default the name of the "
+          "input."),
+]  # fmt: skip
 Ledger = Annotated[
     str | None,
     Field(description="Write down what is spent in this ledger, and keep its limits (see 'tacit ledger')."),

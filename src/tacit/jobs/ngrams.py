@@ -20,18 +20,18 @@ from tacit.card import Card
 from tacit.errors import BadInputError, TacitWarning
 from tacit.guarantee import Guarantee, Unit, VoidReason
 from tacit.jobs.charging import ReleaseCharge, charging, check_name_for_ledger
-from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import (
     AutoDelta,
     Cased,
-    Dataset,
+    DatasetOfInput,
     Epsilon,
     Force,
     Format,
     Ledger,
     Output,
+    PromisedUsers,
     TestSeed,
-    UserColumn,
     UsualColumn,
 )
 from tacit.jobs.sketched_rows import PrivateRows
@@ -58,11 +58,7 @@ class NgramsConfig(Config):
     output: Annotated[Output[Path], Field(description="The table of phrases (csv, tsv, jsonl); its card is beside it.")]
     epsilon: Annotated[Epsilon[float], Field(gt=0, description="The privacy budget of one record or user.")]
     column: UsualColumn = None
-    user_column: Annotated[
-        UserColumn[str | None],
-        Field(description="The column that says who wrote a row: the promise is then made to users."),
-        Varied(group=Group.PRIVACY),
-    ] = None
+    user_column: PromisedUsers = None
     longest: Annotated[
         int, Field(ge=1, le=9, description="Words of the longest phrase; each length shares the budget."),
         Option(Group.DATA),
@@ -77,11 +73,7 @@ class NgramsConfig(Config):
     format: Format = None
     seed: TestSeed = None
     ledger: Ledger = None
-    dataset: Annotated[
-        Dataset[str | None],
-        Field(description="Name of the data set in the ledger: releases of one name add up. By default the name of the "
-              "input."),
-    ] = None  # fmt: skip
+    dataset: DatasetOfInput = None
     force: Force = False
 
     def needs(self) -> list[Ability]:

@@ -9,25 +9,24 @@ from pydantic import Field
 from tacit.account.delta import automatic_delta, check_delta
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Notion, Unit, VoidReason
-from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import (
     AutoDelta,
-    Dataset,
+    CountedLabels,
+    DatasetOfInput,
     DeclareLabelsPublic,
     DryRun,
     Force,
     Format,
     LabelColumn,
-    Labels,
     Ledger,
     Model,
     Physical,
+    PromisedUsers,
     Resume,
     TestSeed,
-    UserColumn,
     UsualColumn,
 )
-from tacit.jobs.values import CommaSeparated
 from tacit.text.files import cell_string, choose_columns, open_table, text_value
 
 if TYPE_CHECKING:
@@ -43,20 +42,11 @@ class PromptedRows(Config):
     """Private records with public labels, the model that reads them, and where the budget is kept."""
 
     column: UsualColumn = None
-    labels: Annotated[
-        Labels[tuple[str, ...]],
-        CommaSeparated,
-        Field(description="All labels, from public knowledge; rows with any other are left out."),
-        Varied(metavar="A,B,C"),
-    ] = ()
+    labels: CountedLabels = ()
     declare_labels_public: DeclareLabelsPublic = False
     format: Format = None
     delta: AutoDelta = "auto"
-    user_column: Annotated[
-        UserColumn[str | None],
-        Field(description="The column that says who wrote a row: the promise is then made to users."),
-        Varied(group=Group.PRIVACY),
-    ] = None
+    user_column: PromisedUsers = None
     seed: TestSeed = None
     model: Annotated[Model[str], Field(description="'smollm2', a folder, or a hub name: a causal language model.")] = (
         SMOLLM2
@@ -66,11 +56,7 @@ class PromptedRows(Config):
     ] = 48
     physical: Annotated[Physical, Field(description="Prompts computed at a time, always exactly so many.")] = 32
     ledger: Ledger = None
-    dataset: Annotated[
-        Dataset[str | None],
-        Field(description="Name of the data set in the ledger: releases of one name add up. By default the name of the "
-              "input."),
-    ] = None  # fmt: skip
+    dataset: DatasetOfInput = None
     resume: Annotated[Resume, Field(description="Go on with a run that was stopped: no noise is drawn twice.")] = False
     dry_run: Annotated[
         DryRun,
@@ -172,17 +158,11 @@ def without_seed(config: PromptedRows, promised: Guarantee) -> Guarantee:
     return promised.voided("the draws were made with a test seed, which undoes the noise", VoidReason.TEST_SEED)
 
 
-def load_causal(name: str) -> CausalModel:
+def load_reader(name: str) -> CausalModel:
     """A public causal model; refused if it may repeat private text."""
-    from tacit.documents.language_models import CausalModel, load_generator
+    from tacit.documents.language_models import load_causal
 
-    model = load_generator(name)
-    if not isinstance(model, CausalModel):
-        raise BadInputError(
-            "wrong-kind-of-writer",
-            "{name} is a {kind} model, and writing sentences needs a causal one: give another model",
-            name=name, kind=model.kind,
-        )  # fmt: skip
+    model = load_causal(name, "reading private rows")
     model.provenance()
     return model
 

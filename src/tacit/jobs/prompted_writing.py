@@ -23,7 +23,7 @@ from tacit.jobs.prompted_rows import (
     SECRET_KEY,
     chosen_delta,
     label_lines,
-    load_causal,
+    load_reader,
     notion_of,
     number_line,
     private_records,
@@ -104,7 +104,7 @@ def dry_plan(config: PromptingConfig) -> PromptingPlan:
 
 def written_rows(config: PromptingConfig, progress: WorkProgress | None) -> PromptedTexts:
     """Synthetic rows in the file of a configuration, with their card."""
-    model = load_causal(config.model)  # before anything is paid for: a name that is wrong costs nothing
+    model = load_reader(config.model)  # before anything is paid for: a name that is wrong costs nothing
     check_rows(reader_of(config, model, ""), PUBLIC_SENTENCES)
     records, labels = private_records(config, config.data, config.label_column)
     tokens_rho(config, chosen_delta(config, max(1, len(records))))

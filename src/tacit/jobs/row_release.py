@@ -19,7 +19,7 @@ from tacit.guarantee import check_epsilon
 from tacit.jobs.config import Config, Group, Option, Varied, file_name
 from tacit.jobs.fields import (
     Columns,
-    Dataset,
+    DatasetOfInput,
     DocumentsPerUser,
     DryRun,
     Epsilon,
@@ -130,11 +130,7 @@ class RowReleaseConfig(Config):
         Option(Group.PRIVACY, private=True),
     ] = None
     ledger: Ledger = None
-    dataset: Annotated[
-        Dataset[str | None],
-        Field(description="Name of the data set in the ledger: releases of one name add up. By default the name of the "
-              "input."),
-    ] = None  # fmt: skip
+    dataset: DatasetOfInput = None
     document_column: Annotated[
         str | None,
         Field(description="The column that names a document in the ledger; by default it is recognized by its text."),

@@ -13,20 +13,20 @@ from tacit.jobs.charging import check_name_for_ledger
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AutoDelta,
+    CountedLabels,
     Data,
-    Dataset,
+    DatasetOfInput,
     DeclareLabelsPublic,
     Epsilon,
     Force,
     Format,
     LabelColumns,
-    Labels,
     Ledger,
     Output,
+    PromisedUsers,
     Sentences,
     TestSeed,
     Topics,
-    UserColumn,
     UsualColumn,
 )
 from tacit.jobs.named_labels import NamedEdges, NamedLabels, named_labels, with_label_columns
@@ -47,12 +47,7 @@ class SketchedRows(Config):
         LabelColumns,
         Field(description="The column of labels; may be repeated, and then labels of all columns stay together."),
     ] = ()
-    labels: Annotated[
-        Labels[tuple[str, ...]],
-        CommaSeparated,
-        Field(description="All labels, from public knowledge; rows with any other are left out."),
-        Varied(metavar="A,B,C"),
-    ] = ()
+    labels: CountedLabels = ()
     labels_of: Annotated[
         NamedLabels,
         BeforeValidator(named_labels),
@@ -104,11 +99,7 @@ class SketchedRows(Config):
         Field(description="Promise epsilon alone, without delta: other noise on fewer features, which costs utility."),
         Option(Group.PRIVACY),
     ] = False
-    user_column: Annotated[
-        UserColumn[str | None],
-        Field(description="The column that says who wrote a row: the promise is then made to users."),
-        Varied(group=Group.PRIVACY),
-    ] = None
+    user_column: PromisedUsers = None
     seed: TestSeed = None
     encoders: Annotated[
         tuple[str, ...],
@@ -122,11 +113,7 @@ class SketchedRows(Config):
         Option(Group.MODEL, metavar="N"),
     ] = 0
     ledger: Ledger = None
-    dataset: Annotated[
-        Dataset[str | None],
-        Field(description="Name of the data set in the ledger: releases of one name add up. By default the name of the "
-              "input."),
-    ] = None  # fmt: skip
+    dataset: DatasetOfInput = None
     force: Force = False
 
     def needs(self) -> list[Ability]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, check_choice
 from tacit.jobs.config import Config, Group, Option, Varied, quotable
 from tacit.jobs.fields import (
     Bound,
@@ -278,10 +278,7 @@ def train(
 
 def config_for(configs: Mapping[str, type[C]], task: str) -> type[C]:
     """The configuration of a task."""
-    if task not in configs:
-        raise BadParameterError(
-            "no-such-task", "there is no task '{task}': choose one of {known}", task=task, known=", ".join(configs)
-        )
+    check_choice(task, configs, code="no-such-task", what="task")
     return configs[task]
 
 

@@ -27,12 +27,12 @@ from tacit.jobs.fields import (
     MostWords,
     Noise,
     Output,
+    PromisedUsers,
     PublicName,
     PublicWords,
     ReplaceOne,
     TestSeed,
     TrainingEpsilon,
-    UserColumn,
     VocabularySize,
 )
 from tacit.jobs.sources import Source, needs_of_source
@@ -67,11 +67,7 @@ class VocabularyConfig(Config):
         Field(description="Tokenizer: wordpiece (BERT), bpe (GPT-2), unigram; 'words' makes none."),
     ] = "wordpiece"
     vocabulary_size: Annotated[VocabularySize, Varied(old_names=("size",))] = 8000
-    user_column: Annotated[
-        UserColumn[str | None],
-        Field(description="The column that says who wrote a row: the promise is then made to users."),
-        Varied(group=Group.PRIVACY),
-    ] = None
+    user_column: PromisedUsers = None
     most_words: MostWords[int] = 100
     weighting: Annotated[
         Literal["one", "shared"] | None,

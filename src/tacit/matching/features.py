@@ -90,13 +90,6 @@ class TextFeatures:
         """The dense features as numbers."""
         return (self.dense * np.float32(1 / GRID)).astype(np.float32)
 
-    def word_values(self) -> Any:
-        """The words features as a sparse matrix of numbers (scipy, CSR)."""
-        from scipy.sparse import csr_matrix
-
-        values = (self.word_steps / GRID).astype(np.float32)
-        return csr_matrix((values, (self.rows, self.words)), shape=(len(self), self.vocabulary))
-
     def squared_lengths(self) -> Integers:
         """The exact squared length of each row, in steps."""
         dense = self.dense.astype(np.int64)

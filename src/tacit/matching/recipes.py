@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import BadInputError
+from tacit.errors import check_choice
 from tacit.matching.pool import PoolSource
 from tacit.matching.prompts import PromptKind
 
@@ -73,11 +73,7 @@ def recipe_names() -> list[str]:
 
 def load_recipe(name: str) -> Recipe:
     """The recipe of a name."""
-    if name not in recipe_names():
-        raise BadInputError(
-            "no-such-recipe", "there is no recipe '{name}': choose one of {known}",
-            name=name, known=", ".join(recipe_names()),
-        )  # fmt: skip
+    check_choice(name, recipe_names(), code="no-such-recipe", what="recipe")
     facts = tomllib.loads((FOLDER / f"{name}{SUFFIX}").read_text(encoding="utf-8"))
     return Recipe(
         name,

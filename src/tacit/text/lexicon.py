@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, check_choice
 
 RULES = ("spelling", "hash")
 _REMEMBERED = 1_000_000
@@ -36,13 +36,7 @@ class Lexicon:
     def __init__(
         self, words: Sequence[str], *, rule: str = "spelling", unknown_ids: NDArray[np.int64] | None = None
     ) -> None:
-        if rule not in RULES:
-            raise BadParameterError(
-                "unknown-word-rule",
-                "unknown-word rule '{rule}' does not exist: choose one of {known}",
-                rule=rule,
-                known=", ".join(RULES),
-            )
+        check_choice(rule, RULES, code="unknown-word-rule", what="rule for unknown words")
         self.words = words
         self.rule = rule
         self._ids = {word: i for i, word in enumerate(words)}

@@ -24,14 +24,14 @@ all, and above all it cannot stop the run, which would show that it was there.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, check_choice
 from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source
 
@@ -197,21 +197,15 @@ AnyClipping = FlatClipping | LayerClipping | AutomaticClipping | DampedClipping 
 
 def make_clipping(style: str, bound: float, parameters: int) -> AnyClipping:
     """Clipping by name."""
-    if style == "flat":
-        return FlatClipping(bound)
-    if style == "per-layer":
-        return LayerClipping(bound, parameters)
-    if style == "automatic":
-        return AutomaticClipping(bound)
-    if style == "damped":
-        return DampedClipping(bound)
-    if style == "quantile":
-        return QuantileClipping(bound)
-    raise BadParameterError(
-        "unknown-clipping",
-        "there is no clipping style '{style}': choose flat, per-layer, automatic, damped or quantile",
-        style=style,
-    )
+    makers: dict[str, Callable[[float], AnyClipping]] = {
+        "flat": FlatClipping,
+        "per-layer": lambda bound: LayerClipping(bound, parameters),
+        "automatic": AutomaticClipping,
+        "damped": DampedClipping,
+        "quantile": QuantileClipping,
+    }
+    check_choice(style, makers, code="unknown-clipping", what="clipping style")
+    return makers[style](bound)
 
 
 def total_norms(squared_norms: Mapping[str, Tensor]) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tacit.errors import BadInputError, BadParameterError, require
+from tacit.errors import BadInputError, BadParameterError, check_choice, require
 from tacit.training.adapters import restore_adapters
 from tacit.training.start import FROM_SCRATCH, is_from_scratch
 from tacit.training.tasks import Labeling, Task
@@ -258,13 +258,7 @@ def know_our_networks(folder: str) -> None:
 
 
 def _reads_the_mean(pooling: str, name: str, task: Task) -> bool:
-    if pooling not in POOLINGS:
-        raise BadParameterError(
-            "unknown-pooling",
-            "there is no pooling '{pooling}': choose one of {known}",
-            pooling=pooling,
-            known=", ".join(POOLINGS),
-        )
+    check_choice(pooling, POOLINGS, code="unknown-pooling", what="pooling")
     of_texts = task.model_class == "AutoModelForSequenceClassification"
     if pooling == "mean" and not of_texts:
         raise BadParameterError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, check_choice
 from tacit.precision import Precision
 from tacit.training.optimizers import OPTIMIZERS, SCHEDULES
 from tacit.training.public_gradients import PUBLIC_KINDS
@@ -34,19 +34,10 @@ class TrainingSettings:
     public_gradients: str = ""
 
     def __post_init__(self) -> None:
-        for name, value, choices in (
-            ("optimizer", self.optimizer, OPTIMIZERS),
-            ("schedule", self.schedule, SCHEDULES),
-            ("use of public gradients", self.public_gradients, ("", *PUBLIC_KINDS)),
-        ):
-            if value not in choices:
-                raise BadParameterError(
-                    "not-a-choice",
-                    "there is no {name} '{value}': choose one of {choices}",
-                    name=name,
-                    value=value,
-                    choices=", ".join(choices),
-                )
+        check_choice(self.optimizer, OPTIMIZERS, code="unknown-optimizer", what="optimizer")
+        check_choice(self.schedule, SCHEDULES, code="unknown-schedule", what="schedule")
+        kinds = ("", *PUBLIC_KINDS)
+        check_choice(self.public_gradients, kinds, code="unknown-public-gradients", what="use of public gradients")
         if not self.learning_rate > 0:
             raise BadParameterError(
                 "impossible-learning-rate",

@@ -44,7 +44,7 @@ from tacit.account.ledger.keys import LedgerKey
 from tacit.account.ledger.limits import Limit, Rules
 from tacit.account.ledger.readable import ReadableLedger
 from tacit.account.ledger.verify import Verification, canonical
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadInputError, BadParameterError, check_choice
 from tacit.guarantee import Guarantee
 
 REMEMBERED_GUARANTEES = 16
@@ -228,13 +228,7 @@ class Ledger(ReadableLedger):
         self, kind: str, *, epsilon: float, delta: float = 0.0, name: str | None = None, dataset: str | None = None
     ) -> Limit:
         """Nobody of this kind may spend more from now on: everybody, or the one `name`; in all data sets, or in one."""
-        if kind not in LIMITED:
-            raise BadParameterError(
-                "bad-limit-kind",
-                "a limit is per {kinds} or {last_kind}: choose one of these",
-                kinds=", ".join(LIMITED[:-1]),
-                last_kind=LIMITED[-1],
-            )
+        check_choice(kind, LIMITED, code="bad-limit-kind", what="limit per")
         epsilon, delta = float(epsilon), float(delta)
         if not 0 <= epsilon < float("inf"):
             raise BadParameterError(

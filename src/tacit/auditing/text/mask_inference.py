@@ -145,8 +145,6 @@ def infer_masked(
 
 def load(model: str | Path) -> LanguageModel:
     """A masked or causal language model, from a folder, the hub, or "smollm2"."""
-    if str(model) == SMOLLM2:
-        return _causal(load_generator(model))
     try:
         return _causal(load_generator(model))
     except BadInputError as error:

@@ -46,6 +46,20 @@ def load_generator(model: str | Path | Generator) -> Generator:
     return generator
 
 
+def load_causal(model: str | Path | Generator, purpose: str) -> CausalModel:
+    """A causal model from a hub name, a folder, or "smollm2"; `purpose` says what needs one."""
+    generator = load_generator(model)
+    if not isinstance(generator, CausalModel):
+        raise BadInputError(
+            "wrong-kind-of-model",
+            "{name} is a {kind} language model, and {purpose} needs a causal one: give another model, such as smollm2",
+            name=generator.name,
+            kind=generator.kind,
+            purpose=purpose,
+        )
+    return generator
+
+
 def load_masked(model: str | Path | MaskedModel) -> MaskedModel:
     """A masked language model from a hub name or a folder."""
     if isinstance(model, MaskedModel):

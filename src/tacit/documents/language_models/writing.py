@@ -18,8 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from tacit.documents.language_models.generators import CausalModel
-from tacit.documents.language_models.loading import load_generator
-from tacit.errors import BadInputError
+from tacit.documents.language_models.loading import load_causal
 
 TOP = 60
 """Only so many of the likeliest tokens are drawn from: the tail of a small model is noise."""
@@ -52,13 +51,7 @@ class PromptedWriter:
 
     @classmethod
     def of(cls, name: str, *, rows: int = 16, tokens: int = 64, temperature: float = 1.0) -> PromptedWriter:
-        model = load_generator(name)
-        if not isinstance(model, CausalModel):
-            raise BadInputError(
-                "wrong-kind-of-writer",
-                "{name} is a {kind} model, and writing sentences needs a causal one: give another model",
-                name=name, kind=model.kind,
-            )  # fmt: skip
+        model = load_causal(name, "writing sentences")
         model.provenance()  # refuses a model that may repeat private text
         return cls(model, rows, tokens, temperature)
 

@@ -80,9 +80,10 @@ def fluency(
 
 
 def _by_model(name: str, sides: Sequence[Sequence[str]], progress: StepProgress | None) -> tuple[float, float, float]:
-    from tacit.evaluation.similarity.fluency import causal_model, surprise
+    from tacit.documents.language_models import load_causal
+    from tacit.evaluation.similarity.fluency import PERPLEXITY, surprise
 
-    table = surprise([text for side in sides for text in side], causal_model(name), progress)
+    table = surprise([text for side in sides for text in side], load_causal(name, PERPLEXITY), progress)
     ends = np.cumsum([0, *map(len, sides)])
     first, second, third = (
         math.exp(float(part[:, 0].sum()) / max(1.0, float(part[:, 1].sum())))

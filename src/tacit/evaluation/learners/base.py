@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, get_args
 
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, check_choice
 from tacit.evaluation.scores import Label
 from tacit.progress import StepProgress
 
@@ -39,10 +39,8 @@ def make_learner(
     name: str, task: Task, vectors: TextVectors | None = None, progress: StepProgress | None = None
 ) -> Learner:
     """A learner by its name; `vectors` is the encoder for those that need one."""
-    if task not in TASKS:
-        raise BadParameterError(
-            "unknown-task", "there is no task '{task}': choose from {known}", task=task, known=", ".join(TASKS)
-        )
+    check_choice(task, TASKS, code="unknown-task", what="task")
+    check_choice(name, LEARNERS, code="unknown-learner", what="learner")
     if name == "tfidf":
         from tacit.evaluation.learners.linear import WordProbe
 
@@ -51,10 +49,6 @@ def make_learner(
         from tacit.evaluation.learners.lstm import Lstm
 
         return Lstm(task, progress=progress)
-    if name not in LEARNERS:
-        raise BadParameterError(
-            "unknown-learner", "there is no learner '{name}': choose from {known}", name=name, known=", ".join(LEARNERS)
-        )
     from tacit.evaluation.vectors import TextVectors
 
     vectors = vectors or TextVectors()

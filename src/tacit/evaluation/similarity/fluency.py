@@ -8,27 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.documents.language_models import CausalModel, Generator, load_generator
-from tacit.errors import BadParameterError
+from tacit.documents.language_models import CausalModel, Generator, load_causal
 from tacit.evaluation.scores import Interval, bootstrap_interval
 from tacit.evaluation.similarity.measure import Measure, check_pairs
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress
 
+PERPLEXITY = "perplexity"
 PERPLEXITY_TOKENS = 64
-
-
-def causal_model(model: str | Generator) -> CausalModel:
-    """A causal language model, by name or as it is."""
-    loaded = load_generator(model)
-    if not isinstance(loaded, CausalModel):
-        raise BadParameterError(
-            "wrong-kind-of-model",
-            "perplexity needs a causal language model, and {model} is {kind}",
-            model=loaded.name,
-            kind=loaded.kind,
-        )
-    return loaded
 
 
 def surprise(texts: Sequence[str], model: CausalModel, progress: StepProgress | None = None) -> Floats:
@@ -66,7 +53,7 @@ def perplexity(
 ) -> Measure:
     """Perplexity per token of the released texts. Lower is more fluent; it says nothing about what they mean."""
     check_pairs(originals, releases)
-    judge = causal_model(model)
+    judge = load_causal(model, PERPLEXITY)
     rng = public_generator(1)
     salad = [" ".join(rng.permutation(np.array(text.split(), dtype=object)).tolist()) for text in releases]
     table = surprise([*originals, *releases, *salad], judge, progress)

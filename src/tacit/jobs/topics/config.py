@@ -13,7 +13,7 @@ from tacit.jobs.config import Config, Group, Varied
 from tacit.jobs.fields import (
     USUAL_POOLS,
     AutoDelta,
-    Dataset,
+    DatasetOfInput,
     Epsilon,
     Force,
     Format,
@@ -83,11 +83,7 @@ class TopicsConfig(Config):
     format: Format = None
     seed: TestSeed = None
     ledger: Ledger = None
-    dataset: Annotated[
-        Dataset[str | None],
-        Field(description="Name of the data set in the ledger: releases of one name add up. By default the name of the "
-              "input."),
-    ] = None  # fmt: skip
+    dataset: DatasetOfInput = None
     force: Force = False
 
     def needs(self) -> list[Ability]:

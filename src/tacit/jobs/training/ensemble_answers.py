@@ -21,7 +21,7 @@ from tacit.errors import BadInputError, TacitWarning
 from tacit.guarantee import Guarantee, VoidReason
 from tacit.jobs.predict_ensemble import EnsembleAnswers, EnsembleAnswersConfig
 from tacit.jobs.released_rows import card_of_rows, write_rows_with_card
-from tacit.jobs.training.public_models import load_causal
+from tacit.jobs.training.public_models import load_member
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
 from tacit.noise.source import KEY_BYTES, StreamKey
@@ -90,7 +90,7 @@ def released_answers(config: EnsembleAnswersConfig, progress: WorkProgress) -> E
 
 def opened(folder: EnsembleFolder) -> Ensemble:
     """A finished ensemble with its public model, whose card is read again."""
-    return Ensemble(folder, load_causal(folder.settings().model))
+    return Ensemble(folder, load_member(folder.settings().model))
 
 
 def order_of(config: EnsembleAnswersConfig, settings: EnsembleSettings) -> TokenOrder:

@@ -7,7 +7,7 @@ import hashlib
 from tacit.errors import BadInputError
 from tacit.guarantee import Unit
 from tacit.jobs.ensemble import EnsembleConfig, TrainedEnsemble
-from tacit.jobs.training.public_models import load_causal
+from tacit.jobs.training.public_models import load_member
 from tacit.jobs.training.running import read_rows
 from tacit.progress import WorkProgress
 from tacit.training.ensemble.folder import EnsembleFolder, EnsembleSettings
@@ -26,7 +26,7 @@ def train_shards(config: EnsembleConfig, progress: WorkProgress) -> TrainedEnsem
     texts = [row["text"] for row in rows]
     owners = texts if config.user_column is None else names_of_users([row[USER] for row in rows], config.user_column)
     settings = settings_of(config)
-    generator = load_causal(config.model)
+    generator = load_member(config.model)
     folder = EnsembleFolder(config.output)
     key = folder.begin(settings, resume=config.resume)
     folder.check_same_run(settings, _fingerprint(texts, owners))

@@ -103,7 +103,7 @@ def train_in_two_phases(config: SelectiveConfig, progress: SelectiveProgress) ->
     phases.check_folder(resume=config.resume)
     progress.phases_planned(first_plan, plan)
     guarantee = phases.run(progress.phase_stepped, resume=config.resume)
-    return TrainingResult(guarantee, config.output, config.task, plan, configuration=config.identity())
+    return TrainingResult(guarantee, config.output, config.task, plan=plan, configuration=config.identity())
 
 
 def _private_plan(

@@ -6,8 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tacit.documents.language_models import CausalModel, load_generator
-from tacit.errors import BadInputError
+from tacit.documents.language_models import CausalModel, load_causal, load_generator
 from tacit.training.models import load_model
 from tacit.training.tasks import Task
 
@@ -25,15 +24,8 @@ def load_public(task: Task, name: str, warn: Callable[[str], None]) -> tuple[Pre
     return copy.deepcopy(generator.model), generator.tokenizer
 
 
-def load_causal(name: str) -> CausalModel:
-    """A public causal model by its name or folder, refused if nothing can be promised with it."""
-    generator = load_generator(name)
-    if not isinstance(generator, CausalModel):
-        raise BadInputError(
-            "wrong-kind-of-model",
-            "{name} is a {kind} language model: an ensemble needs a causal one, such as smollm2",
-            name=generator.name,
-            kind=generator.kind,
-        )
+def load_member(name: str) -> CausalModel:
+    """The public causal model of an ensemble by its name or folder, refused if nothing can be promised with it."""
+    generator = load_causal(name, "an ensemble")
     generator.provenance()
     return generator

@@ -48,17 +48,22 @@ class TrainingProgress:
 
 
 @dataclass(frozen=True)
-class VectorTrainingResult:
-    """A trained classifier of vectors: what it promises, where it lies, how well it does. It has no steps and no
-    gradients, so no plan either."""
+class TrainedResult:
+    """A trained model: what it promises, where it lies, how well it does.
+
+    scores   a report on rows that are not private, if such rows were given
+    checked  how the gradients were computed and how exactly; None where there is no noise, or no single records
+    first    whether this is the process that writes and speaks, where several train together
+    configuration  the options that made it, as they stand on its card
+    """
 
     guarantee: Guarantee
     folder: Path
     task: str
     scores: Report | None = None
-    configuration: Mapping[str, object] = field(default_factory=dict)
     checked: Checked | None = None
     first: bool = True
+    configuration: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def card(self) -> Card:
@@ -74,34 +79,13 @@ class VectorTrainingResult:
 
 
 @dataclass(frozen=True)
-class TrainingResult:
-    """A trained model: what it promises, where it lies, how well it does.
+class VectorTrainingResult(TrainedResult):
+    """A trained classifier of vectors. It has no steps and no gradients, so no plan either."""
 
-    scores   a report on rows that are not private, if such rows were given
-    checked  how the gradients were computed and how exactly; None where there is no noise, or no single records
-    first    whether this is the process that writes and speaks, where several train together
-    configuration  the options that made it, as they stand on its card
-    chosen   the settings that a search has chosen
-    """
 
-    guarantee: Guarantee
-    folder: Path
-    task: str
-    plan: TrainingPlan
-    scores: Report | None = None
-    checked: Checked | None = None
-    first: bool = True
-    configuration: Mapping[str, object] = field(default_factory=dict)
+@dataclass(frozen=True)
+class TrainingResult(TrainedResult):
+    """A trained network, the plan of its steps, and the settings that a search has chosen, if there was one."""
+
+    plan: TrainingPlan = field(kw_only=True)
     chosen: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def card(self) -> Card:
-        return Card(self.guarantee, configuration=self.configuration)
-
-    @property
-    def score(self) -> float | None:
-        """The measure of the task on the test rows."""
-        return None if self.scores is None else main_score(self.scores.sections[0])
-
-    def __str__(self) -> str:
-        return f"{self.folder}: {self.guarantee}"

@@ -107,10 +107,10 @@ def carry_out(
         progress.planned(run.plan, notes)
         run.prepared = progress.prepared
     guarantee = run.run(progress.stepped, resume=resume)
+    scores = _scores(run, *test) if test and first else None
     result = TrainingResult(
-        guarantee, run.folder, run.task.name, run.plan, _scores(run, *test) if test and first else None, run.checked,
-        first, run.configuration,
-    )  # fmt: skip
+        guarantee, run.folder, run.task.name, scores, run.checked, first, run.configuration, plan=run.plan
+    )
     run.team.leave()
     return result
 

@@ -332,7 +332,7 @@ class _Search:
             task, model, tokenizer = load_trained(self.folder)
             scores = scores_of(task, model, tokenizer, *self.records.test)
         return TrainingResult(
-            guarantee, self.folder, self.config.task, self.plan, scores, checked,
+            guarantee, self.folder, self.config.task, scores, checked, plan=self.plan,
             configuration={**trial.identity(), "tune": self.config.identity()["tune"]}, chosen=chosen,
         )  # fmt: skip
 

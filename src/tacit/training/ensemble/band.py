@@ -43,7 +43,7 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, check_choice
 from tacit.noise.choice import draw_rows
 from tacit.noise.source import Source
 
@@ -88,13 +88,7 @@ class Band:
                     widest=WIDEST,
                     half=half,
                 )
-        if self.way not in get_args(Way):
-            raise BadParameterError(
-                "unknown-way",
-                "there is no way '{way}' into the band: choose {known}",
-                way=self.way,
-                known=" or ".join(get_args(Way)),
-            )
+        check_choice(self.way, get_args(Way), code="unknown-way", what="way into the band")
 
     @property
     def up_factor(self) -> int:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tacit.account.delta import automatic_delta
 from tacit.account.matrix import Buffered, Toeplitz, error_of, optimal_banded, optimal_buffered
 from tacit.account.tree import Tree, best_tree
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, check_choice
 from tacit.guarantee import Adjacency, Unit
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 from tacit.noise.source import StreamKey
@@ -118,19 +118,16 @@ class VisitPlan(TrainingPlan):
 
 def factorization_named(noise: str, rounds: int, separation: int, *, bands: int = 16, momentum: float = 0.0) -> Factor:
     """The factorization of this name that fits so many rounds and visits best."""
+    check_choice(noise, NOISES, code="unknown-noise", what="noise")
     if noise == "independent":
         return Toeplitz()
     if noise == "tree":
         return best_tree(rounds, separation)
     if noise == "banded":
         return optimal_banded(rounds, separation, min(bands, rounds), momentum)
-    if noise == "buffered":
-        return min(
-            (optimal_buffered(rounds, separation, buffers) for buffers in (1, 2, 3)),
-            key=lambda factor: error_of(factor, rounds, separation),
-        )
-    raise BadParameterError(
-        "unknown-noise", "there is no noise '{noise}': choose one of {known}", noise=noise, known=", ".join(NOISES)
+    return min(
+        (optimal_buffered(rounds, separation, buffers) for buffers in (1, 2, 3)),
+        key=lambda factor: error_of(factor, rounds, separation),
     )
 
 

@@ -20,7 +20,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from tacit.errors import BadParameterError, MissingExtraError
+from tacit.errors import MissingExtraError, check_choice
 from tacit.training.gradients.examples import (
     Batch,
     Loss,
@@ -114,13 +114,7 @@ def choose(
     `filled` are records at several lengths, for everything that fills batches up: a model that depends on the length is
     refused (`PaddingError`), whatever the engine.
     """
-    if engine != "auto" and engine not in ENGINES:
-        raise BadParameterError(
-            "unknown-gradient-engine",
-            "there is no gradient engine '{engine}': choose auto, {known}",
-            engine=engine,
-            known=", ".join(ENGINES),
-        )
+    check_choice(engine, ("auto", *ENGINES), code="unknown-gradient-engine", what="gradient engine")
     _refuse_mixing(model)
     refuse_changing_buffers(model, loss, batches)
     with without_dropout(model):

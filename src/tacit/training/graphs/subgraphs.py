@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from tacit.account.delta import automatic_delta, check_delta
 from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
 from tacit.devices import moved
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, check_choice
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit
 from tacit.noise.source import StreamKey, public_generator
 from tacit.progress import StepProgress
@@ -108,20 +108,8 @@ def plan_subgraphs(
 ) -> SubgraphPlan:
     """The plan with the least noise within epsilon, for this reading and sampling; delta by default below 1 / nodes.
     With an infinite epsilon there is neither clipping nor noise, and each pass takes each subgraph once."""
-    if reading not in READINGS:
-        raise BadParameterError(
-            "unknown-reading",
-            "there is no reading '{reading}': choose {known}",
-            reading=reading,
-            known=" or ".join(READINGS),
-        )
-    if sampling not in SAMPLINGS:
-        raise BadParameterError(
-            "unknown-sampling",
-            "there is no sampling '{sampling}': choose {known}",
-            sampling=sampling,
-            known=" or ".join(SAMPLINGS),
-        )
+    check_choice(reading, READINGS, code="unknown-reading", what="reading")
+    check_choice(sampling, SAMPLINGS, code="unknown-sampling", what="sampling")
     if passes < 1:
         raise BadParameterError(
             "impossible-number-of-steps", "training takes at least 1 pass, not {passes}", passes=passes
@@ -181,16 +169,8 @@ class SubgraphSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.optimizer not in ("adam", "sgd"):
-            raise BadParameterError(
-                "unknown-optimizer", "there is no optimizer '{optimizer}': choose adam or sgd", optimizer=self.optimizer
-            )
-        if self.clipping not in ("automatic", "flat"):
-            raise BadParameterError(
-                "unknown-clipping",
-                "there is no clipping style '{style}' here: choose automatic or flat",
-                style=self.clipping,
-            )
+        check_choice(self.optimizer, ("adam", "sgd"), code="unknown-optimizer", what="optimizer")
+        check_choice(self.clipping, ("automatic", "flat"), code="unknown-clipping", what="clipping of subgraphs")
 
     def optimizer_of(self, weights: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
         """The optimizer of some weights."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, check_choice
 from tacit.guarantee import Adjacency
 from tacit.noise.source import public_generator
 
@@ -33,13 +33,7 @@ class Contribution:
             raise BadParameterError(
                 "impossible-count", "a unit must be allowed at least 1 word, not {count}", count=self.words
             )
-        if self.weighting not in WEIGHTINGS:
-            raise BadParameterError(
-                "unknown-weighting",
-                "there is no weighting '{weighting}': choose {known}",
-                weighting=self.weighting,
-                known=" or ".join(WEIGHTINGS),
-            )
+        check_choice(self.weighting, WEIGHTINGS, code="unknown-weighting", what="weighting")
 
     def weight(self, held: int) -> float:
         """The weight of each of `held` words of a unit."""

@@ -27,7 +27,7 @@ from unicodedata import normalize
 import numpy as np
 
 from tacit.card import Card
-from tacit.errors import BadInputError, BadParameterError, require
+from tacit.errors import BadInputError, BadParameterError, check_choice, require
 from tacit.guarantee import Guarantee
 from tacit.places import refuse_taken_folder
 from tacit.training.origin import VOCABULARY_CARD
@@ -60,13 +60,7 @@ GPT_MARKS = {
 def build_tokenizer(histogram: WordHistogram, *, kind: str = "wordpiece", size: int = 8000) -> PreTrainedTokenizerFast:
     """A tokenizer of at most `size` pieces that transformers can use; of its marks and single letters alone, where
     these are more. wordpiece and unigram have the marks of BERT ([CLS] text [SEP]), bpe those of GPT-2."""
-    if kind not in KINDS:
-        raise BadParameterError(
-            "unknown-tokenizer",
-            "there is no tokenizer '{kind}': choose one of {known}",
-            kind=kind,
-            known=", ".join(KINDS),
-        )
+    check_choice(kind, KINDS, code="unknown-tokenizer", what="tokenizer")
     if size < FEWEST_PIECES:
         raise BadParameterError(
             "too-few-pieces",

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.errors import BadParameterError
+from tacit.errors import BadParameterError, check_choice
 from tacit.guarantee import Adjacency, check_epsilon
 from tacit.noise.gaussian import add_gaussian, analytic_gaussian_sigma
 from tacit.noise.grid import step_below
@@ -93,10 +93,7 @@ def calibrate(
              domains that are public (`ngrams`); (epsilon, delta) is for all of them together
     """
     check_epsilon(epsilon)
-    if kind not in NOISES:
-        raise BadParameterError(
-            "unknown-noise", "there is no noise '{noise}': choose {known}", noise=kind, known=" or ".join(NOISES)
-        )
+    check_choice(kind, NOISES, code="unknown-noise", what="noise")
     if kind == "laplace":
         return _laplace(epsilon, delta, contribution, adjacency, public_words)
     proper_delta(delta)
