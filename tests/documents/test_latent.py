@@ -183,7 +183,7 @@ def test_narrow_takes_the_noise_its_model_was_trained_with(tmp_path):
     assert (other.notion, other.delta) == (Notion.APPROXIMATE, 1e-6)
     gaussian = save_tiny("narrow", tmp_path / "high", trained_for={**laplace, "noise": "gaussian", "delta": 1e-6})
     assert NarrowLatent(epsilon=10, model=gaussian).guarantee().notion is Notion.APPROXIMATE
-    with pytest.raises(BadParameterError, match="not below 1 / 100 documents"):
+    with pytest.raises(BadParameterError, match="not below one over the 100 records"):
         NarrowLatent(epsilon=10, model=gaussian, delta=0.01).rewrite(["cat"] * 100)
 
 
@@ -203,7 +203,7 @@ def test_the_built_in_narrow_model_follows_from_epsilon():
 
 
 def test_delta_above_one_over_n(folders):
-    with pytest.raises(BadParameterError, match="not below 1 / 100 documents"):
+    with pytest.raises(BadParameterError, match="not below one over the 100 records"):
         make(folders, "adept", delta=0.01).rewrite(["cat"] * 100)
 
 
