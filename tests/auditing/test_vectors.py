@@ -142,18 +142,18 @@ def test_words_are_attacked_and_too_little_noise_is_refuted(kind):
     """A release at epsilon 40 under a card of 4: refuted, and more words are found than under the true noise."""
     pytest.importorskip("scipy")
     claimed = {"mechanism": kind.name, "epsilon": 4, "options": {"limit": 2_000}}
-    found = {}
+    recovered = {}
     for epsilon in (4, 40):
         mechanism = kind(epsilon=epsilon, limit=2_000)
         rows = [{"text": each.tolist()} for each in mechanism.rewrite_texts(TEXTS, new_source(5)).vectors]
         report = tacit.audit_vectors(ROWS, rows, column="text", **claimed)
         assert report.refuted == (epsilon == 40)
         numbers = {finding.name: finding.numbers for finding in report.findings}
-        found[epsilon] = numbers["words by the nearest vector"]["rate"]
+        recovered[epsilon] = numbers["words by the nearest vector"]["rate"]
         assert numbers["words by the nearest vector"]["ceiling"] == 1.0
         likeliest = numbers["words by Bayes's rule"]
         assert likeliest["floor"] - 0.1 <= likeliest["rate"] <= likeliest["ceiling"]
-    assert found[4] < found[40]
+    assert recovered[4] < recovered[40]
 
 
 def test_directions_of_another_public_file_are_refused(tmp_path, monkeypatch):

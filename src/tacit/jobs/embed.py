@@ -232,7 +232,7 @@ def python_call(config: EmbedConfig) -> str:
 
 
 def digests_of(parameters: Mapping[str, object]) -> dict[str, str]:
-    """What the parameters of a card say about the public parts of a mechanism: directions, codebook."""
+    """The digests of the public parts of a mechanism (directions, codebook) that the parameters of a card name."""
     return {name: str(value) for name, value in parameters.items() if name.endswith(DIGEST)}
 
 

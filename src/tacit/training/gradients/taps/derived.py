@@ -125,7 +125,7 @@ EXPONENTIALS = {torch.exp, torch.Tensor.exp}
 SCALES = {torch.mul, torch.Tensor.mul, torch.Tensor.__mul__, torch.Tensor.__rmul__}
 # What a function mode sees of the properties `.T` and `.mT`.
 _PROPERTIES: tuple[Any, ...] = (torch.Tensor.T, torch.Tensor.mT)
-EXCHANGES = {torch.Tensor.t, torch.t, *(found.__get__ for found in _PROPERTIES)}
+EXCHANGES = {torch.Tensor.t, torch.t, *(each.__get__ for each in _PROPERTIES)}
 VIEWS = {
     torch.Tensor.__getitem__, torch.Tensor.unsqueeze, torch.unsqueeze, torch.Tensor.squeeze, torch.squeeze,
     torch.Tensor.view, torch.Tensor.reshape,
