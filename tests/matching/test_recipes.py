@@ -123,6 +123,22 @@ def test_no_mark_of_a_template_is_left(template: str) -> None:
         assert not set(sentence) & set("()[]{}<>|")
 
 
+def test_names_of_programs_are_no_prose() -> None:
+    for sentence in (
+        "Call the tool using calldiscoverableagenttool with the required arguments listed below.",
+        "Use openbankaccount4821 to open the account.",
+        "My API key is 'YOUR-RAPID-API-KEY', and I need the weather.",
+        "The host is mashape-community-urban-dictionary.p.rapidapi.com for this request.",
+        "The booking code is d184e2c0-2ebb-4f39-a525-d5e01b67dc6c for the insurance.",
+    ):
+        assert not is_prose(sentence)
+    for sentence in (
+        "My telecommunications bill is uncharacteristically high this month.",
+        "Please meet me at 10.30 a.m. in room B12 of the U.S. embassy.",
+    ):
+        assert is_prose(sentence)
+
+
 def test_the_pool_of_requests_is_prose_with_licenses(tmp_path: Path) -> None:
     pool = load_pool("requests")
     assert len(pool) > 50_000

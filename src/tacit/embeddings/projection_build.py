@@ -1,7 +1,8 @@
 """How the directions that come with the package were made: `python -m tacit.embeddings.projection_build`.
 
 Sentences of the three pools, drawn with a fixed public seed, are encoded by each of Tacit's encoders; the variances of
-their vectors, the directions that belong to them and their mean are kept. The files hold numbers, no sentences.
+their vectors, the directions that belong to them and their mean are kept. The files hold numbers, no sentences. They
+were made before 161 lines with names of programs were taken out of the pool 'requests'.
 """
 
 from __future__ import annotations

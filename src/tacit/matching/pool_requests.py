@@ -1,8 +1,12 @@
-"""How the pool 'requests' was made: `python -m tacit.matching.pool_requests [MEASURED…]`.
+"""How the pool 'requests' was made: `python -m tacit.matching.pool_requests [MEASURED…]`, or `--again` for the pool
+that comes with the package.
 
 What people ask and write: requests to assistants, messages to companies, conversations. The sources are those of the
 recipes 'support' and 'assistants' (packages of the registry, see `assets/recipes`). Sentences have 4 to 40 words and
 are prose; of those that are nearly the same only the first is kept.
+
+`--again` needs no packages: it reads the pool that is there and leaves out what the rules of today do not call prose.
+Near-duplicates are looked for before these rules, so the result is the pool that a new start would give.
 
 MEASURED are the files of the data sets that the project measures itself on: a sentence that also stands there, with
 the same words, is left out. Nothing else was looked at in them.
@@ -38,6 +42,13 @@ RECIPES = ("support", "assistants")
 LIKENESS = 0.8
 MOST_WORDS, MOST_CHARACTERS = 40, 220
 _NOT_PROSE = re.compile(r"[\[\]{}<>|\\_=#@]|https?:|\d{7,}|[,:;]$|\.\.\.$|^(?:A|Q): ", re.IGNORECASE)
+_NOT_A_WORD = re.compile(
+    r"\w{21,}"  # names of programs, keys, texts without spaces; no English word that people write is as long
+    r"|[a-z]{8,}\d{3,}"  # names of tools with a number: openbankaccount4821
+    r"|\w{3,}\.[\w-]+\.[a-z]{2,}"  # addresses of servers
+    r"|(?:[A-Z]{3,}-){2,}[A-Z]{3,}"  # YOUR-API-KEY
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-"  # numbers of orders and machines
+)
 
 
 def is_prose(sentence: str) -> bool:
@@ -50,6 +61,7 @@ def is_prose(sentence: str) -> bool:
         and sentence.count('"') % 2 == 0
         and sentence.count("(") == sentence.count(")")
         and not _NOT_PROSE.search(sentence)
+        and not _NOT_A_WORD.search(sentence)
     )
 
 
@@ -96,7 +108,22 @@ def build(without: Sequence[Path] = (), folder: Path = ASSETS) -> SentencePool:
     return read_pool(path)
 
 
+def build_again(folder: Path = ASSETS) -> SentencePool:
+    """The pool that is there without what the rules do not call prose (any more)."""
+    path = folder / f"{NAME}{SUFFIX}"
+    pool = read_pool(path)
+    entries = [
+        (sentence, int(source), credit)
+        for sentence, source, credit in zip(pool.sentences, pool.source_ids, pool.credits, strict=True)
+        if is_prose(sentence)
+    ]
+    write_pool(path, NAME, pool.sources, entries, small=True)
+    return read_pool(path)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("measured", type=Path, nargs="*", default=[])
-    build(parser.parse_args().measured)
+    parser.add_argument("--again", action="store_true", help="filter the pool that is there by the rules")
+    chosen = parser.parse_args()
+    print(build_again() if chosen.again else build(chosen.measured))
