@@ -99,6 +99,7 @@ def test_running_sums_have_the_claimed_variance(factor):
 
 
 def test_rows_are_gathered_by_user():
+    assert len(group_by_user(["Ren\u00e9", "Rene\u0301", "bob"])) == 2
     users = group_by_user(["ann", "bob", " ann ", "eve", "bob", "ann"])
     assert users.rows == ((0, 2, 5), (1, 4), (3,))
     assert (len(users), users.longest, users.with_more_than(1)) == (3, 3, 2)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency
+from tacit.jobs.federate import CONFIGS, FederateConfig
+from tacit.jobs.training.users import plan_for_users
 from tacit.noise.gaussian import gaussian_epsilon
 from tacit.noise.source import Source, public_generator
 from tacit.training.federated.integers import LEAST_VARIANCE, IntegerCode, SkellamPlan, hadamard, skellam_epsilon
@@ -109,6 +113,26 @@ def test_the_accounting_is_that_of_the_bound_at_any_variance() -> None:
         longest = math.sqrt(variance) / 1.5
         real = min(epsilon_of_order(4 * skellam_divergence(a, variance, longest), a, 1e-6) for a in ORDERS)
         assert real <= claimed * (1 + 1e-12)
+
+
+def test_bits_and_the_smallest_cohort_are_options(tmp_path: Path) -> None:
+    def config(**options: Any) -> FederateConfig:
+        return CONFIGS["classify"](
+            data=[{"text": "x", "label": "a", "who": "u"}], output=tmp_path / "m", epsilon=8, user_column="who",
+            algorithm="ftrl", cohort=50, **options,
+        )  # fmt: skip
+
+    plan = plan_for_users(config(noise="skellam", sum_bits=24, smallest_cohort=40), 500)
+    assert isinstance(plan, SkellamPlan)
+    assert (plan.bits, plan.smallest_cohort) == (24, 40)
+    assert "40 users of a round, of a cohort of 50" in str(plan._noise_parameters(1)["shares of noise"])
+    usual = plan_for_users(config(noise="skellam"), 500)
+    assert isinstance(usual, SkellamPlan)
+    assert (usual.bits, usual.smallest_cohort) == (32, 25)
+    assert usual.multiplier == plan.multiplier, "how shares are split does not change what is promised"
+    for options in ({"sum_bits": 24}, {"smallest_cohort": 4}, {"noise": "skellam", "smallest_cohort": 51}):
+        with pytest.raises(BadParameterError):
+            config(**options)
 
 
 def test_the_assumptions_say_what_is_simulated() -> None:

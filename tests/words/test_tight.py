@@ -259,6 +259,36 @@ def test_certificates_come_from_the_table_then_from_the_cache_then_from_a_search
     assert half == tight.Certificate(1.5, 3.0, -0.1, 1.0, 0.6), "the textbook's scale is proven without a table"
 
 
+@pytest.mark.parametrize("square", [True, False])
+@pytest.mark.parametrize("epsilon", [3.1, 5.0, 9.0, 40.0, 1000.0])
+def test_an_epsilon_above_the_table_is_proven_without_a_search(epsilon, square):
+    """All pairs of a small vocabulary, at each of the three scales that a table ends with."""
+    table = small_table(60, 3)
+    mechanism = build("santext", {"epsilon": 1.0, "vectors": table})
+    outputs = np.arange(60) if square else np.arange(0, 60, 2)
+    if not square:
+        mechanism.__dict__["distances"] = mechanism._rows(outputs)
+    geometry = mechanism.geometry()
+    geometry = tight.WordSpace(60, geometry.between, geometry.outputs, outputs)
+    cap = exponent_cap(len(outputs))
+    end = tight.certify(geometry, [2.0], cap)[0]
+    distances = euclidean(table.vectors)
+    smallest = float(distances[distances > 0].min())
+    ended = scales.ScaleTable(np.array([astuple(end)]), smallest)
+    assert scales.above_table(ended, end.needs * 0.99, len(outputs), cap, 60 if square else None) is None
+    epsilon = max(epsilon, end.needs)
+    made = scales.above_table(ended, epsilon, len(outputs), cap, 60 if square else None)
+    true = tight.certify(geometry, [made.scale], cap)[0]
+    assert made.scale >= epsilon / 2
+    assert true.needs <= made.needs * (1 + 1e-6)
+    assert made.needs <= epsilon
+    assert made.low <= true.low + made.scale * 2 * geometry.error + 1e-6
+    assert true.high <= made.high + 1e-6
+    assert true.stays <= made.stays
+    if square and epsilon == 1000.0:
+        assert made.scale > 0.999 * epsilon
+
+
 def test_the_tables_that_come_with_tacit_are_whole():
     for table in scales.bundled_scales().values():
         rows = table.certificates
@@ -274,10 +304,15 @@ def test_the_default_vectors_need_no_search(monkeypatch):
 
     monkeypatch.setattr(scales, "calibrate", refused)
     kept = {}
-    for name, epsilon in (("santext", 2.0), ("tem", 2.0), ("santext", 4.0)):
+    for name, epsilon in (("santext", 2.0), ("tem", 2.0), ("santext", 4.0), ("santext+", 0.2), ("santext+", 1.1)):
         mechanism = build(name, {"epsilon": epsilon})
         assert 0.98 * epsilon < mechanism.certificate.needs <= epsilon
         kept[name, epsilon] = mechanism.certificate
+    for name in ("santext", "santext+", "tem", "two-budgets"):
+        for epsilon in (0.2, 0.5, 1.0, 12.0, 20.0, 1000.0):
+            certificate = build(name, {"epsilon": epsilon}).certificate
+            assert certificate.scale >= epsilon / 2
+            assert certificate.needs <= epsilon
     assert kept["santext", 2.0].scale == pytest.approx(1.40, abs=0.015)
     assert kept["santext", 2.0].stays == pytest.approx(0.17, abs=0.01)
 

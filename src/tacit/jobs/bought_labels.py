@@ -28,6 +28,7 @@ from tacit.matching.labels import ListedLabels, label_name
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.source import new_source
 from tacit.text.files import cell_string, check_column, open_table
+from tacit.text.identity import name_identity
 from tacit.training.vocabulary.contribution import Contribution
 from tacit.training.vocabulary.histogram import count_words, histogram_guarantee
 from tacit.training.vocabulary.word_noise import WordNoise, calibrate
@@ -80,7 +81,7 @@ def held_labels(config: SketchedRows) -> HeldLabels:
             if config.user_column is None:
                 records.append(held)
             else:
-                users.setdefault(cell_string(values[-1]).strip(), []).extend(held)
+                users.setdefault(name_identity(cell_string(values[-1])), []).extend(held)
     by_user = config.user_column is not None
     return HeldLabels(list(users.values()) if by_user else records, columns, by_user)
 

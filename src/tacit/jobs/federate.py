@@ -32,6 +32,7 @@ from tacit.training.start import usual_rate
 
 SERVER_RATE: Final = 1.0
 """The usual learning rate of a server with plain steps: the mean of the updates."""
+USUAL_SUM_BITS: Final = 32
 
 
 class FederateConfig(TaskTraining):
@@ -63,6 +64,17 @@ class FederateConfig(TaskTraining):
         Field(description="ftrl: bands of the banded noise, each a vector as large as what is trained."),
         Option(Group.PRIVACY),
     ] = 16
+    sum_bits: Annotated[
+        int,
+        Field(ge=16, le=48, description="skellam: sums of whole numbers are taken modulo 2^BITS."),
+        Option(Group.PRIVACY, metavar="BITS"),
+    ] = USUAL_SUM_BITS
+    smallest_cohort: Annotated[
+        int | None,
+        Field(ge=1, description="skellam: users who answer in a round at least; each adds one of so many shares of the "
+              "noise. By default half of the cohort."),
+        Option(Group.PRIVACY),
+    ] = None  # fmt: skip
     local_epochs: Annotated[
         int, Field(ge=1, description="Passes of a user over their own rows in a round."), Option(Group.TRAINING)
     ] = 1
@@ -92,6 +104,19 @@ class FederateConfig(TaskTraining):
             raise BadParameterError(
                 "noise-without-ftrl",
                 "{option.noise} is for ftrl: fedavg draws users at random, and its noise is independent",
+            )
+        if self.noise != "skellam" and (self.smallest_cohort is not None or self.sum_bits != USUAL_SUM_BITS):
+            raise BadParameterError(
+                "only-for-whole-numbers",
+                "{option.sum_bits} and {option.smallest_cohort} are for sums of whole numbers: add "
+                "{option.noise[skellam]}",
+            )
+        if self.smallest_cohort is not None and self.smallest_cohort > self.cohort:
+            raise BadParameterError(
+                "impossible-count",
+                "a smallest cohort of {smallest:,} is more than the {cohort:,} users of a round",
+                smallest=self.smallest_cohort,
+                cohort=self.cohort,
             )
         if self.noise == "skellam" and self.clipping not in ("flat", "automatic", "damped"):
             raise BadParameterError(

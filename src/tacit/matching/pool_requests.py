@@ -1,11 +1,11 @@
-"""How the pool 'requests' was made: `python -m tacit.matching.pool_requests [MEASURED…]`, or `--again` for the pool
-that comes with the package.
+"""How the pool 'requests' was made: `python -m tacit.matching.pool_requests [MEASURED…]`; with the word `again` in
+place of files, from the pool that comes with the package.
 
 What people ask and write: requests to assistants, messages to companies, conversations. The sources are those of the
 recipes 'support' and 'assistants' (packages of the registry, see `assets/recipes`). Sentences have 4 to 40 words and
 are prose; of those that are nearly the same only the first is kept.
 
-`--again` needs no packages: it reads the pool that is there and leaves out what the rules of today do not call prose.
+`again` needs no packages: it reads the pool that is there and leaves out what the rules of today do not call prose.
 Near-duplicates are looked for before these rules, so the result is the pool that a new start would give.
 
 MEASURED are the files of the data sets that the project measures itself on: a sentence that also stands there, with
@@ -123,7 +123,6 @@ def build_again(folder: Path = ASSETS) -> SentencePool:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("measured", type=Path, nargs="*", default=[])
-    parser.add_argument("--again", action="store_true", help="filter the pool that is there by the rules")
-    chosen = parser.parse_args()
-    print(build_again() if chosen.again else build(chosen.measured))
+    parser.add_argument("measured", nargs="*", default=[])
+    chosen = parser.parse_args().measured
+    print(build_again() if chosen == ["again"] else build([Path(each) for each in chosen]))

@@ -10,6 +10,7 @@ folder. Everything here is about public vectors.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from functools import cache as remembered
@@ -58,9 +59,11 @@ def certified_scale(
     bundled = tables.get(key)
     if bundled is None and (free := tables.get(vocabulary_key(table, metric, outputs, ANY_CAP))) is not None:
         bundled = capped(free, len(outputs), cap)
-    proven = None if bundled is None else best_of(bundled, epsilon)
-    if proven is not None:
-        return proven
+    if bundled is not None:
+        words = len(table) if len(outputs) == len(table) else None
+        proven = best_of(bundled, epsilon) or above_table(bundled, epsilon, len(outputs), cap, words)
+        if proven is not None:
+            return proven
     kept = _kept(key)
     for certificate in kept:
         if NEAR * epsilon <= certificate.needs <= epsilon and 2.0 * certificate.scale >= epsilon:
@@ -113,6 +116,30 @@ def best_of(table: ScaleTable, epsilon: float) -> Certificate | None:
     return (
         Certificate(half, epsilon, float(larger[2]), certificate.high, float(larger[4])) if larger[0] >= half else None
     )
+
+
+def above_table(table: ScaleTable, epsilon: float, outcomes: int, cap: float, words: int | None) -> Certificate | None:
+    """A scale that is proven for an epsilon above those of a table; None below its end. `words` is the size of the
+    vocabulary where every word can come out.
+
+    There nearly every word stays as it is, so little is lost by the larger of three scales that are proven at once: the
+    last of the table, the textbook's, and, where every word can come out, the scale s of a closed form. Of Z, a word
+    itself adds 1 and each other one between 0 and exp(-min(s d_min, C)), so ln Z lies between 0 and r, their sum, and
+    no pair needs more than s + r / d_min; r is taken at epsilon / 2, below s.
+    """
+    last = Certificate(*table.certificates[-1].tolist())
+    if epsilon < last.needs:
+        return None
+    half = epsilon / 2.0
+    # Z falls with the scale, and is never below what the cap leaves of every weight.
+    low = 0.0 if words is not None else math.log(outcomes) - cap
+    candidates = [last, Certificate(half, epsilon, low, last.high, 1.0)]
+    if words is not None:
+        rise = words * math.exp(-min(half * table.smallest_distance, cap)) * (1.0 + 1e-9)
+        scale = (epsilon - rise / table.smallest_distance) * (1.0 - 1e-12)
+        if scale >= half:
+            candidates.append(Certificate(scale, epsilon, 0.0, last.high, 1.0))
+    return max(candidates, key=lambda each: each.scale)
 
 
 @remembered

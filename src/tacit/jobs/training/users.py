@@ -101,6 +101,8 @@ def plan_for_users(config: FederateConfig, users: int) -> TrainingPlan:
             delta=config.chosen_delta,
             adjacency=config.adjacency,
             releases=config.trials,
+            bits=config.sum_bits,
+            fewest=config.smallest_cohort,
         )
     return VisitPlan.ordered(
         epsilon=config.epsilon,

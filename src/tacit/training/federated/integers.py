@@ -64,6 +64,7 @@ class SkellamPlan(VisitPlan):
     """Users in a fixed order, Skellam noise: `multiplier` is m, the deviation of the noise relative to D2."""
 
     bits: int = USUAL_BITS
+    fewest: int | None = None
 
     @classmethod
     def planned(
@@ -77,10 +78,11 @@ class SkellamPlan(VisitPlan):
         adjacency: Adjacency = Adjacency.ADD_REMOVE,
         releases: int = 1,
         bits: int = USUAL_BITS,
+        fewest: int | None = None,
     ) -> SkellamPlan:
         """The plan with the least noise that stays within epsilon."""
         chosen = automatic_delta(users, releases) if delta is None else delta
-        draft = cls(users, cohort, steps_of(epochs, users, cohort), 1.0, chosen, adjacency, bits=bits)
+        draft = cls(users, cohort, steps_of(epochs, users, cohort), 1.0, chosen, adjacency, bits=bits, fewest=fewest)
         low, high = 1e-3, 2.0 * MOST_NOISE
         for _ in range(80):
             middle = math.sqrt(low * high)
@@ -106,8 +108,8 @@ class SkellamPlan(VisitPlan):
 
     @property
     def smallest_cohort(self) -> int:
-        """K: half of the planned cohort, for those that drop out."""
-        return max(1, self.batch // 2)
+        """K: as given, or half of the planned cohort, for those that drop out."""
+        return max(1, self.batch // 2) if self.fewest is None else self.fewest
 
     @property
     def _noise_assumptions(self) -> tuple[str, ...]:
@@ -117,7 +119,7 @@ class SkellamPlan(VisitPlan):
         return {
             "noise": f"Skellam (whole numbers), deviation {self.multiplier:.4g} times the longest update",
             "sums": f"modulo 2^{self.bits}",
-            "shares of noise": f"planned for {self.smallest_cohort:,} users of a round, half of the cohort",
+            "shares of noise": f"planned for {self.smallest_cohort:,} users of a round, of a cohort of {self.batch:,}",
             "visits": f"at most {math.ceil(steps / self.separation)} of one {self.unit.value}, {self.separation} "
             "rounds apart; no amplification by sampling",
             "rounds": steps,

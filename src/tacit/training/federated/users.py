@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.errors import BadInputError
+from tacit.text.identity import name_identity
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,11 @@ class Users:
 
 
 def group_by_user(names: Sequence[str], column: str = "user") -> Users:
-    """The users of a column. Names are compared letter by letter, without the white space around them."""
+    """The users of a column. Names are compared as everywhere (`tacit.text.identity`): white space around them, and how
+    Unicode composes their letters, make no second person."""
     rows_of_user: dict[str, list[int]] = {}
     for number, name in enumerate(names):
-        cleaned = name.strip()
+        cleaned = name_identity(name)
         if not cleaned:
             raise BadInputError(
                 "user-not-named",
