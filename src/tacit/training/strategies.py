@@ -146,8 +146,8 @@ def _with_lora(model: PreTrainedModel, rank: int) -> PreTrainedModel:
 
 
 def _lora_targets(model: PreTrainedModel) -> str | list[str]:
-    """The layers that lora adapts: every linear layer; of a mixture of experts, the attention, since the experts of a layer are
-    one stack of matrices; of Mamba, all but the layer that its kernels read directly."""
+    """The layers that lora adapts: every linear layer; of a mixture of experts, the attention, since the experts of a
+    layer are one stack of matrices; of Mamba, all but the layer that its kernels read directly."""
     linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
     if any(hasattr(module, "gate_up_proj") and hasattr(module, "num_experts") for module in model.modules()):
         return [name for name in linear if _IN_ATTENTION.search(name)]
