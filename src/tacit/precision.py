@@ -10,6 +10,9 @@ from __future__ import annotations
 from typing import Literal
 
 Precision = Literal["float32", "fast"]
+TrainingPrecision = Literal["float32", "fast", "bf16"]
+"""Also of a private training, where `bf16` computes forward and backward passes with 16 bits; weights, norms, clipped
+sums and noise stay at 32 (`tacit.training.sixteen`)."""
 
 
 def in_sixteen_bits(precision: Precision, device: str = "cpu") -> bool:

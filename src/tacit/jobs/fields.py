@@ -16,6 +16,7 @@ from tacit.devices import check_device
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.sources import Source
 from tacit.jobs.values import CommaSeparated, StrategyName, named_values, number_or_auto, split_at_commas
+from tacit.precision import TrainingPrecision
 
 T = TypeVar("T")
 
@@ -352,6 +353,19 @@ Device = Annotated[
         "It has no influence on the promise."
     ),
     Option(Group.RUN, metavar="DEVICE"),
+]
+LayerPrecision = Annotated[
+    TrainingPrecision,
+    Field(
+        description="bf16 computes all layers with 16 bits, forward and backward (weights, norms, clipped sums and "
+        "noise keep 32); fast only those below the lowest trained one, where the processor can."
+    ),
+    Option(Group.TRAINING),
+]
+ComputeAgain = Annotated[
+    bool,
+    Field(description="Compute layers again on the way back instead of keeping them: less memory, more time."),
+    Option(Group.TRAINING),
 ]
 Tensorboard = Annotated[bool, Field(description="Also log for TensorBoard (private/tensorboard)."), Option(Group.RUN)]
 Resume = Annotated[bool, Field(description="Go on with an unfinished run in the output folder."), Option(Group.RUN)]

@@ -18,11 +18,13 @@ from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
     Canaries,
     Column,
+    ComputeAgain,
     CountShare,
     Data,
     Force,
     LabelColumns,
     Labels,
+    LayerPrecision,
     Length,
     Model,
     Output,
@@ -98,6 +100,8 @@ class TrainedSynthesisConfig(EitherNeighbors, RecordTraining):
         "smollm2"
     )
     strategy: Annotated[Strategy[str], Field(description="What is trained: lora, full, last-2 …")] = "lora"
+    precision: LayerPrecision = "float32"
+    gradient_checkpointing: ComputeAgain = False
     length: Annotated[Length, Field(description="Word pieces of a row, control codes included.")] = 64
     temperature: Temperature[float] = 1.0
     top_p: Annotated[float, Field(description="Nucleus sampling."), Option(Group.WRITING)] = 0.95

@@ -17,8 +17,10 @@ from tacit.errors import BadParameterError, check_choice
 from tacit.jobs.config import Config, Group, Option, Varied, quotable
 from tacit.jobs.fields import (
     Bound,
+    ComputeAgain,
     Data,
     GradientEngine,
+    LayerPrecision,
     Model,
     NoisyOptimizer,
     PublicName,
@@ -39,7 +41,6 @@ from tacit.jobs.training.tasks import AnswerRows, ClassifyRows, RegressRows, Tag
 from tacit.jobs.values import split_at_commas
 from tacit.needs import OPACUS, Ability, needs_of_place
 from tacit.needs import check as check_needs
-from tacit.precision import Precision
 from tacit.training.start import RANDOM_START, is_from_scratch, usual_rate
 
 if TYPE_CHECKING:
@@ -63,14 +64,8 @@ class TrainConfig(TaskTraining, HelpedTraining):
             "second moment."
         ),
     ] = "adamw"
-    precision: Annotated[
-        Precision,
-        Field(
-            description="Of the layers below the lowest trained one: 'fast' computes them with 16 bits, in half the "
-            "time where the processor can."
-        ),
-        Option(Group.TRAINING),
-    ] = "float32"
+    precision: LayerPrecision = "float32"
+    gradient_checkpointing: ComputeAgain = False
     released: Released = None
     public: Annotated[
         PublicName, Field(description="The texts are public; this is their name on the card. No noise.")

@@ -32,6 +32,7 @@ from tacit.guarantee import Guarantee
 from tacit.lineage import CARD, SETTINGS
 from tacit.noise.source import StreamKey
 from tacit.plugins import source_digest
+from tacit.precision import Precision
 from tacit.progress import StepProgress
 from tacit.rounding import rounded_up
 from tacit.training.adam_bc import AdamBC
@@ -54,7 +55,9 @@ from tacit.training.optimizers import optimizer_for, scheduler_for
 from tacit.training.origin import Origin
 from tacit.training.plan import TrainingPlan, check_composed
 from tacit.training.public_gradients import PUBLIC_KINDS, PublicGradients
+from tacit.training.recomputing import compute_again
 from tacit.training.settings import TrainingSettings
+from tacit.training.sixteen import ShapeTrial, check_sixteen_bits, collated, in_sixteen, shapes_of
 from tacit.training.step import PlainStep, PrivateStep, StepFacts, check_weights
 from tacit.training.tasks import Encoded, Row, Task
 from tacit.training.team import Team
@@ -67,7 +70,7 @@ __all__ = ["StepReport", "TrainingRun", "TrainingSettings", "digest_of"]
 ENGINE = "engine.json"
 LONGEST_BETWEEN_CHECKPOINTS = 120.0
 """Seconds of work that a stopped run has to repeat at most, about."""
-WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard")
+WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard", "gradient_checkpointing")
 """Settings that a resumed run may change."""
 LAYOUT = ("side", "constant")
 """What a run chooses by itself, from the model and the tokenizer."""
@@ -211,24 +214,44 @@ class TrainingRun:
         device = device_of(self.model)
         probes, filled = [moved(probe, device) for probe in self.task.probes(self.tokenizer)], []
         trained = self.model
+        once: Precision = "float32" if self.settings.precision == "float32" else "fast"
         halves, kept = computed_once(
-            self.model, self.task, encoded, self.tokenizer, precision=self.settings.precision, progress=self.prepared
+            self.model, self.task, encoded, self.tokenizer, precision=once, progress=self.prepared
         )
         if halves is not None:
             trained, probes = halves.top, [halves.continued(probe) for probe in probes]
             filled = [halves.continued_alone(record.on(device)) for record in self.task.filled(self.tokenizer)]
 
+        sixteen = self.settings.precision == "bf16"
+        shaped = collated if sixteen and self.plan.private else type(self.task).collate
+
         def collate(records: Sequence[int]) -> Batch:
-            batch = moved(self.task.collate([encoded[i] for i in records], self.tokenizer), device)
+            batch = moved(shaped(self.task, [encoded[i] for i in records], self.tokenizer), device)
             return batch if kept is None else kept.added(batch, records)
 
+        if sixteen:
+            check_sixteen_bits(device)
         shared = (self.plan, collate, self.settings.physical, self.warn, lengths, self.team)
         if not self.plan.private:
-            return PlainStep(*shared, model=trained, loss=self.task.loss)
+            if self.settings.gradient_checkpointing:
+                compute_again(trained)
+            loss = in_sixteen(self.task.loss, device) if sixteen else self.task.loss
+            return PlainStep(*shared, model=trained, loss=loss)
         engine, checked = choose(trained, self.task.loss, probes, self.settings.engine, filled=filled)
-        self.checked = replace(checked, padding_deviation=max(checked.padding_deviation, self._padding))
+        deviation = max(checked.padding_deviation, self._padding)
+        if self.settings.gradient_checkpointing:
+            compute_again(trained, engine, probes)
+        shapes = None
+        if sixteen:
+            engine.loss = in_sixteen(engine.loss, device)
+            shapes = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
+            deviation = max(deviation, shapes(self.settings.physical))
+            shared = (*shared[:4], shapes_of(encoded, self.task.length), self.team)
+        self.checked = replace(checked, padding_deviation=deviation)
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
-        return PrivateStep(*shared, engine=engine, clipping=clipping, model=self.model, public=self._public())
+        return PrivateStep(
+            *shared, shapes=shapes, engine=engine, clipping=clipping, model=self.model, public=self._public()
+        )
 
     def _public(self) -> PublicGradients | None:
         """The gradients of the public rows, if the settings say how they help."""
@@ -341,6 +364,8 @@ class TrainingRun:
             shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
             if self.settings.public_gradients:
                 shown["public gradients"] = self.settings.public_gradients
+        if self.settings.precision == "bf16":
+            shown["precision"] = "layers with 16 bits (bfloat16); weights, norms, clipped sums and noise with 32"
         if self.checked is not None:
             deviation = rounded_up(self.checked.deviation, 1)
             shown["gradients"] = f"{self.checked.engine}, within {deviation} of one example alone"

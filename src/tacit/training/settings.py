@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tacit.errors import BadParameterError, check_choice
-from tacit.precision import Precision
+from tacit.precision import TrainingPrecision
 from tacit.training.optimizers import OPTIMIZERS, SCHEDULES
 from tacit.training.public_gradients import PUBLIC_KINDS
 
@@ -14,7 +14,9 @@ from tacit.training.public_gradients import PUBLIC_KINDS
 class TrainingSettings:
     """The settings of a training besides data, model and plan. None of them may depend on the private data.
 
-    precision   of the layers below the lowest trained one, which are computed once (`tacit.training.frozen`)
+    precision   "fast": 16 bits for the layers below the lowest trained one, which are computed once
+                (`tacit.training.frozen`); "bf16": for all layers, in every step (`tacit.training.sixteen`)
+    gradient_checkpointing   compute layers again on the way back instead of keeping them
     public_gradients   how gradients of public rows help, or "" (`tacit.training.public_gradients`)
     """
 
@@ -30,8 +32,9 @@ class TrainingSettings:
     tensorboard: bool = False
     strategy: str = "full"
     model: str = ""
-    precision: Precision = "float32"
+    precision: TrainingPrecision = "float32"
     public_gradients: str = ""
+    gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:
         check_choice(self.optimizer, OPTIMIZERS, code="unknown-optimizer", what="optimizer")

@@ -76,6 +76,8 @@ class TrainingStep:
 
     `physical` is how many examples are worked on at a time; it shrinks when memory runs out. `lengths`, if given, lets
     records of similar length be worked on together, which saves padding: more than half of a batch of 32 sentences.
+    With `shapes`, `lengths` are public shapes and only records of the same one are worked on together, in batches of
+    exactly `physical`; it tries a number of rows before it is used (`tacit.training.sixteen`).
     With a `team` of several processes each works on its share of the records; the sums of all are added up.
     """
 
@@ -85,6 +87,7 @@ class TrainingStep:
     warn: Callable[[str], None] = lambda message: None
     lengths: NDArray[np.int64] | None = None
     team: Team = field(default_factory=Team)
+    shapes: Callable[[int], object] | None = field(default=None, kw_only=True)
     deviation: float = field(default=0.0, init=False)
     """The standard deviation of the noise in each number of the gradient of the last step: a public number."""
 
@@ -115,6 +118,8 @@ class TrainingStep:
         if self.lengths is None:
             return records
         lengths = self.lengths[records]
+        if self.shapes is not None:
+            return records[lengths == lengths[0]]
         similar = int(np.searchsorted(lengths, SPREAD * lengths[0], side="right"))
         return records[: max(similar, LEAST_TOGETHER)]
 
@@ -129,6 +134,14 @@ class TrainingStep:
                 "model",
             ) from error
         self.physical = max(1, self.physical // 2)
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            torch.cuda.empty_cache()
+        if self.shapes is not None:
+            try:
+                self.shapes(self.physical)
+            except (RuntimeError, MemoryError) as again:
+                self._shrink(again)
+                return
         self.warn(f"out of memory: going on with {self.physical} examples at a time")
 
 
@@ -213,16 +226,25 @@ class PrivateStep(TrainingStep):
             self.public.restore(state)
 
     def _add(self, records: NDArray[np.int64], sums: dict[str, Tensor]) -> tuple[float, int]:
-        result = self.engine.run(self.collate(records.tolist()))
+        size = len(records)
+        batch = records.tolist()
+        if self.shapes is not None:
+            batch += batch[:1] * (self.physical - size)
+        result = self.engine.run(self.collate(batch))
         if self.public is not None:
             result = self.public.prepared(result)
-        clipped = self.clipping.clip(result.safe_squared_norms)
-        for name, value in result.weighted_sums(clipped.factors).items():
+        clipped = self.clipping.clip({name: norms[:size] for name, norms in result.safe_squared_norms.items()})
+        # A factor of 0 for what only fills the batch up.
+        factors = {name: nn.functional.pad(own, (0, len(batch) - size)) for name, own in clipped.factors.items()}
+        more, lost = result.weighted_sums(factors), clipped.lost
+        loss = float(result.losses[:size].nan_to_num(0.0, 0.0, 0.0).sum())
+        # Nothing below takes memory: a part that fails has not touched the sums, and is tried again in smaller ones.
+        for name, value in more.items():
             sums[name] += value
-        if clipped.lost and not self.lost:
+        if lost and not self.lost:
             self.warn(LOST)
-        self.lost += clipped.lost
-        return float(result.losses.nan_to_num(0.0, 0.0, 0.0).sum()), clipped.shortened
+        self.lost += lost
+        return loss, clipped.shortened
 
 
 def add_noise(sums: dict[str, Tensor], scale: float, source: Source) -> None:

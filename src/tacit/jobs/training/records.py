@@ -91,6 +91,7 @@ def run_of(
         model=model_name or config.model,
         tensorboard=config.tensorboard,
         precision=config.precision,
+        gradient_checkpointing=config.gradient_checkpointing,
         public_gradients=config.chosen_public_gradients,
     )
     model, tokenizer = load_network(config, task, strategy, progress, pooling=config.chosen_pooling)

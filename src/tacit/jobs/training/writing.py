@@ -61,6 +61,8 @@ def train_writer(config: TrainedSynthesisConfig, progress: SynthesisProgress) ->
         physical=config.physical,
         strategy=config.strategy,
         model=config.model,
+        precision=config.precision,
+        gradient_checkpointing=config.gradient_checkpointing,
     )
     task = ControlledWriting(length=config.length, columns={"text": config.column}, codes=codes)
     # New weights start the same in a resumed run; weights before training are public.

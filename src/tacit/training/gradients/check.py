@@ -43,6 +43,7 @@ below anything a wrong formula gives (12 % for a forgotten cross term)."""
 class Engine(Protocol):
     name: str
     parameters: dict[str, nn.Parameter]
+    loss: Loss
 
     def learn(self, *batches: Batch) -> None: ...
 

@@ -86,10 +86,15 @@ Grams = dict[Any, tuple[Tensor, Tensor, Tensor]]
 # Norms and sums -------------------------------------------------------------------------------------------------------
 
 
+def single(values: Tensor) -> Tensor:
+    """Numbers of 16 bits in single precision, as all norms and sums are computed; ids and other numbers as they are."""
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
+
+
 def squared_norm(record: ParameterUses, grams: Grams) -> Tensor:
     total: Tensor | None = None
     if record.direct is not None:
-        total = record.direct.flatten(1).square().sum(1)
+        total = single(record.direct).flatten(1).square().sum(1)
     uses = _merged(record.outer)
     for i, first in enumerate(uses):
         for second in uses[i:]:
@@ -148,7 +153,7 @@ def _lengths(side: Tensor, grams: Grams) -> Tensor:
     known = grams.get((_place(side), _place(side)))
     if known is not None:
         return known[0].diagonal(dim1=1, dim2=2).clamp_min(0.0).sqrt()
-    lengths: Tensor = torch.linalg.vector_norm(side, dim=2)
+    lengths: Tensor = torch.linalg.vector_norm(single(side), dim=2)
     return lengths
 
 
@@ -174,7 +179,7 @@ def _inner(first: Outer, second: Outer, grams: Grams) -> Tensor:
     if first is second and not first.one_hot:
         t, r, c = first.rows.shape[1], first.rows.shape[2], first.columns.shape[2]
         if t * (r + c) > r * c:
-            gradient = torch.bmm(first.rows.transpose(1, 2), first.columns)
+            gradient = torch.bmm(single(first.rows).transpose(1, 2), single(first.columns))
             return gradient.flatten(1).square().sum(1)
     columns = _gram(first.columns, second.columns, grams)
     if not first.one_hot and not second.one_hot:
@@ -184,7 +189,7 @@ def _inner(first: Outer, second: Outer, grams: Grams) -> Tensor:
         same = first.rows[:, :, None] == second.rows[:, None, :]
         return _dot(columns, same.to(columns.dtype))
     # r_t of a linear use at the token of t': a gather.
-    rows = first.rows.gather(2, second.rows[:, None, :].expand(-1, first.rows.shape[1], -1))
+    rows = single(first.rows).gather(2, second.rows[:, None, :].expand(-1, first.rows.shape[1], -1))
     return _dot(rows, columns)
 
 
@@ -196,7 +201,7 @@ def _gram(left: Tensor, right: Tensor, grams: Grams) -> Tensor:
     """
     key = (_place(left), _place(right))
     if key not in grams:
-        grams[key] = torch.bmm(left, right.transpose(1, 2)), left, right
+        grams[key] = torch.bmm(single(left), single(right).transpose(1, 2)), left, right
     return grams[key][0]
 
 
@@ -239,15 +244,15 @@ def _weighted_sum(record: ParameterUses, factors: Tensor, shape: torch.Size) -> 
             stacked[i] = _weighted_sum(part, factors, shape[1:])
         return stacked
     if record.direct is not None:
-        total = torch.tensordot(factors, record.direct, dims=1)
+        total = torch.tensordot(factors, single(record.direct), dims=1)
     for use in record.outer:
         if use.one_hot:
             if total is None:
-                total = use.columns.new_zeros(shape)
-            scaled = use.columns * factors[:, None, None]
+                total = factors.new_zeros(shape)
+            scaled = single(use.columns) * factors[:, None, None]
             total.index_add_(0, use.rows.flatten(), scaled.flatten(0, 1))
             continue
-        rows, columns = use.rows, use.columns
+        rows, columns = single(use.rows), single(use.columns)
         if rows.shape[2] < columns.shape[2]:
             rows = rows * factors[:, None, None]
         else:
@@ -288,6 +293,6 @@ class PerExample:
     @torch.no_grad()
     def of_gradients(cls, losses: Tensor, gradients: Mapping[str, Tensor]) -> PerExample:
         """From the gradients (B, *shape) themselves."""
-        norms = {name: g.flatten(1).square().sum(1) for name, g in gradients.items()}
+        norms = {name: single(g).flatten(1).square().sum(1) for name, g in gradients.items()}
         records = {name: ParameterUses(direct=g) for name, g in gradients.items()}
         return cls(losses.detach(), norms, records, {name: g.shape[1:] for name, g in gradients.items()})

@@ -111,7 +111,7 @@ def _broadcast(pass_: TapPass, left: object, right: object) -> tuple[Tensor, Ten
     alone = source.value.detach().reshape(*([1] * missing), *shape)
 
     def listen(gradient: Tensor) -> None:
-        pass_.records[source.name].add(source.back(gradient.reshape(pass_.size, *shape)))
+        pass_.records[source.name].add(source.back(gradient.reshape(pass_.size, *shape).float()))
 
     return pass_.tap(alone, source.name, listen), value
 

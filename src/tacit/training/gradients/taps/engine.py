@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from tacit.errors import BadParameterError
@@ -21,6 +21,7 @@ from tacit.training.gradients.examples import (
     squared_norm,
     trainable,
 )
+from tacit.training.gradients.taps.checkpoints import recomputed
 from tacit.training.gradients.taps.derived import DERIVING, make_derived
 from tacit.training.gradients.taps.experts import tapped_experts
 from tacit.training.gradients.taps.operations import OPERATIONS
@@ -66,6 +67,7 @@ class Taps:
         self.parameters = trainable(model)
         self.names = {id(parameter): name for name, parameter in self.parameters.items()}
         self.sites: dict[tuple[str, int], TapSite] = {}
+        self.checkpointing = False
 
     def learn(self, *batches: Batch) -> None:
         """See how each parameter is used. Batches must have different sizes, above 1, none of which is the length of a
@@ -79,21 +81,22 @@ class Taps:
     def run(self, batch: Batch) -> PerExample:
         return self._run(batch, learning=False)
 
+    def compute_again(self, *batches: Batch) -> None:
+        """From now on, compute the layers of the model again on the way back; tried on two batches."""
+        self.checkpointing = True
+        self.learn(*batches)
+
     def _run(self, batch: Batch, *, learning: bool) -> PerExample:
         size = size_of(batch)
         pass_ = TapPass(self.names, self.sites, size, learning=learning)
         for parameter in self.parameters.values():
             parameter.grad = None
-        with relative_biases(self.model, pass_), tapped_experts(self.model, pass_), _Intercept(pass_):
-            losses = self.loss(self.model, batch)
-        if losses.shape != (size,):
-            raise BadParameterError(
-                "wrong-shape",
-                "the loss must have one value per example, ({size},), not {shape}",
-                size=size,
-                shape=tuple(losses.shape),
-            )
-        torch.autograd.backward(losses.sum())
+        again = recomputed(self.model, lambda: _Intercept(pass_), active=self.checkpointing)
+        # Layers that are computed again on the way back need all of it once more.
+        with relative_biases(self.model, pass_), tapped_experts(self.model, pass_), again:
+            with _Intercept(pass_):
+                losses = self.loss(self.model, batch)
+            self._go_back(losses, size)
         self._refuse_leaks(pass_)
         self._refuse_mixtures(pass_)
         grams: Grams = {}
@@ -102,6 +105,17 @@ class Taps:
             safe = {name: safe_squared_norm(pass_.records[name], norm, grams) for name, norm in norms.items()}
         shapes = {name: parameter.shape for name, parameter in self.parameters.items()}
         return PerExample(losses.detach(), norms, dict(pass_.records), shapes, safe)
+
+    @staticmethod
+    def _go_back(losses: Tensor, size: int) -> None:
+        if losses.shape != (size,):
+            raise BadParameterError(
+                "wrong-shape",
+                "the loss must have one value per example, ({size},), not {shape}",
+                size=size,
+                shape=tuple(losses.shape),
+            )
+        torch.autograd.backward(losses.sum())
 
     def _refuse_leaks(self, pass_: TapPass) -> None:
         leaks = [name for name, parameter in self.parameters.items() if parameter.grad is not None]

@@ -72,14 +72,15 @@ def _linear(pass_: TapPass, value: Tensor, weight: Tensor, expert: int, examples
     name = pass_.name_of(weight)
     if name is None:
         return F.linear(value, weight[expert])
-    kept = KeptInput(value, name)
+    output = F.linear(value, weight.detach()[expert])
+    kept = KeptInput(value.to(output.dtype), name)
 
     def listen(gradient: Tensor) -> None:
         rows, columns = (_by_example(side, examples, pass_.size) for side in (gradient, kept.value))
         record = pass_.records[name].slices.setdefault(expert, ParameterUses())
         record.outer.append(Outer(rows, columns))
 
-    return tapped(F.linear(value, weight.detach()[expert]), pass_.anchor, listen)
+    return tapped(output, pass_.anchor, listen)
 
 
 def _by_example(values: Tensor, examples: Tensor, size: int) -> Tensor:

@@ -16,6 +16,9 @@ from tacit.training.gradients.examples import (
 from tacit.training.gradients.taps.derived import Derived, added, multiplied, source_of
 from tacit.training.gradients.taps.passes import KeptInput, TapPass, is_tap
 
+SINGLE = torch.float32
+"""Whatever the model computes in: what is added up over positions is added up in single precision."""
+
 
 def _linear(pass_: TapPass, value: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | None:
     return _product(pass_, value, weight, bias, transposed=False)
@@ -39,7 +42,8 @@ def _product(pass_: TapPass, value: Tensor, weight: Tensor, bias: Tensor | None,
         output = torch.addmm(fixed_bias, value, fixed_weight)
     else:
         output = F.linear(value, fixed_weight, fixed_bias)
-    kept = KeptInput(value, weight_name) if weight_name else None
+    # What was multiplied: with autocast, the input in 16 bits.
+    kept = KeptInput(value.to(output.dtype), weight_name) if weight_name else None
 
     def listen(gradient: Tensor) -> None:
         if kept is not None and weight_name is not None:
@@ -47,7 +51,7 @@ def _product(pass_: TapPass, value: Tensor, weight: Tensor, bias: Tensor | None,
             rows, columns = (inputs, gradient) if transposed else (gradient, inputs)
             pass_.records[weight_name].outer.append(Outer(rows, columns))
         if bias_name is not None:
-            pass_.records[bias_name].add(gradient.sum(1))
+            pass_.records[bias_name].add(gradient.sum(1, dtype=SINGLE))
 
     return pass_.tap(output, weight_name or str(bias_name), listen)
 
@@ -106,10 +110,10 @@ def _layer_norm(
 
     def listen(gradient: Tensor) -> None:
         if weight_name is not None:
-            unscaled = pass_.sides(F.layer_norm(kept.value, normalized_shape, eps=eps), gradient)
-            pass_.records[weight_name].add(torch.einsum("btd,btd->bd", gradient, unscaled))
+            unscaled = pass_.sides(F.layer_norm(kept.value.to(SINGLE), normalized_shape, eps=eps), gradient)
+            pass_.records[weight_name].add(torch.einsum("btd,btd->bd", gradient.to(SINGLE), unscaled))
         if bias_name is not None:
-            pass_.records[bias_name].add(gradient.sum(1))
+            pass_.records[bias_name].add(gradient.sum(1, dtype=SINGLE))
 
     return pass_.tap(output, str(weight_name or bias_name), listen)
 
@@ -151,7 +155,8 @@ def _scaled(pass_: TapPass, name: str, weight: Tensor, value: Tensor) -> Tensor:
     kept = KeptInput(value, name)
 
     def listen(gradient: Tensor) -> None:
-        pass_.records[name].add(torch.einsum("btd,btd->bd", gradient, pass_.sides(kept.value, gradient)))
+        sides = pass_.sides(kept.value.to(SINGLE), gradient)
+        pass_.records[name].add(torch.einsum("btd,btd->bd", gradient.to(SINGLE), sides))
 
     return pass_.tap(value * weight.detach(), name, listen)
 
@@ -163,7 +168,7 @@ def _add(pass_: TapPass, left: object, right: object, alpha: float = 1.0) -> Ten
     if sides is None:
         return added(pass_, left, right)
     name, weight, value = sides
-    return pass_.tap(value + weight.detach(), name, lambda g: pass_.records[name].add(g.sum(1)))
+    return pass_.tap(value + weight.detach(), name, lambda g: pass_.records[name].add(g.sum(1, dtype=SINGLE)))
 
 
 def _add_in_place(pass_: TapPass, left: object, right: object, alpha: float = 1.0) -> Tensor | None:
@@ -189,23 +194,25 @@ def _matmul(pass_: TapPass, value: object, weight: object) -> Tensor | None:
 
 
 def _product_without_bias(pass_: TapPass, name: str, value: Tensor, weight: Tensor) -> Tensor:
-    kept = KeptInput(value, name)
+    output = torch.matmul(value, weight.detach())
+    kept = KeptInput(value.to(output.dtype), name)
 
     def listen(gradient: Tensor) -> None:
         inputs = pass_.sides(kept.value, gradient)
         pass_.records[name].outer.append(Outer(inputs, gradient))
 
-    return pass_.tap(torch.matmul(value, weight.detach()), name, listen)
+    return pass_.tap(output, name, listen)
 
 
 def _product_with_transposed(pass_: TapPass, source: Derived, value: Tensor) -> Tensor:
     """x W^T."""
-    kept, name = KeptInput(value, source.name), source.name
+    output, name = torch.matmul(value, source.value.detach()), source.name
+    kept = KeptInput(value.to(output.dtype), name)
 
     def listen(gradient: Tensor) -> None:
         pass_.records[name].outer.append(Outer(gradient, pass_.sides(kept.value, gradient)))
 
-    return pass_.tap(torch.matmul(value, source.value.detach()), name, listen)
+    return pass_.tap(output, name, listen)
 
 
 def _product_from_left(pass_: TapPass, weight: object, value: object) -> Tensor | None:
@@ -215,12 +222,13 @@ def _product_from_left(pass_: TapPass, weight: object, value: object) -> Tensor 
         return None
     if weight.dim() != 2 or value.dim() != 3:
         return None
-    kept = KeptInput(value, name)
+    output = torch.matmul(weight.detach(), value)
+    kept = KeptInput(value.to(output.dtype), name)
 
     def listen(gradient: Tensor) -> None:
         pass_.records[name].outer.append(Outer(gradient.transpose(1, 2), kept.value.transpose(1, 2)))
 
-    return pass_.tap(torch.matmul(weight.detach(), value), name, listen)
+    return pass_.tap(output, name, listen)
 
 
 def _conv1d(
@@ -248,10 +256,10 @@ def _conv1d(
     def listen(gradient: Tensor) -> None:  # (B, channels, positions)
         if source is not None:
             windows = F.pad(kept.value, (around, around)).unfold(2, weight.shape[2], 1)
-            kernels = torch.einsum("bct,bctk->bck", gradient, windows.to(gradient.dtype))
+            kernels = torch.einsum("bct,bctk->bck", gradient.to(SINGLE), windows.to(SINGLE))
             pass_.records[source.name].add(source.back(kernels[:, :, None]))
         if bias_name is not None:
-            pass_.records[bias_name].add(gradient.sum(2))
+            pass_.records[bias_name].add(gradient.sum(2, dtype=SINGLE))
 
     return pass_.tap(output, kept.name, listen)
 

@@ -101,7 +101,8 @@ class TapPass:
 
     def _layout(self, site: str, output: Tensor) -> str:
         number = self._uses[site]
-        self._uses[site] += 1
+        # A layer that will be computed again is used then.
+        self._uses[site] += int(torch.is_grad_enabled())
         # Recurrent models use a weight once per step: all uses beyond the first few are alike.
         key = (site, min(number, 7))
         first = int(output.shape[0]) if output.dim() else 0

@@ -56,7 +56,7 @@ def _with_batch_axis(
         shape = tuple(table.weight.shape)
 
         def listen(gradient: Tensor) -> None:  # (B, heads x queries, keys)
-            by_position = gradient.reshape(pass_.size, shape[1], -1).transpose(1, 2)
+            by_position = gradient.reshape(pass_.size, shape[1], -1).transpose(1, 2).float()
             summed = by_position.new_zeros(pass_.size, *shape)
             summed.index_add_(1, ids.flatten(), by_position)
             pass_.records[name].add(summed)

@@ -1,0 +1,128 @@
+"""Forward and backward passes with 16 bits (bfloat16), under a guarantee that does not depend on their rounding.
+
+Weights stay in single precision, as do norms, clipped sums, noise and the optimizer. What has 16 bits are the numbers
+that go through the layers and the gradients that come back: both are the factors of the outer products whose norm is
+worked out and which are added up, so what is clipped is what is added, exactly (`gradients.examples.single`).
+
+What remains is that the gradient of a record must depend on no other record. With 32 bits another shape of a batch
+moves it by some 1e-7 of itself; with 16 bits the same cause moves it by up to a hundredth, for all records of a batch
+at once, which one record more could cause. So a record is always computed in the same shape, known from its own length:
+batches have exactly as many rows as are worked on at a time, filled up with copies that count nothing, and a width that
+is a multiple of `WIDTH`, or the longest. That a record has then the same gradient in any place, beside any others, is
+tried on made-up records before a run; where a device does not keep to it, 16 bits are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from tacit.devices import moved
+from tacit.errors import BadParameterError
+from tacit.noise.source import public_generator
+from tacit.training.frozen import Halves
+from tacit.training.gradients import Batch, Engine, Loss, UnsupportedModelError
+from tacit.training.gradients.examples import without_dropout
+from tacit.training.tasks import Encoded, Task
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+WIDTH = 16
+TOLERANCE = 1e-5
+"""How far a gradient may be off beside other records, relative to its norm: as much as with 32 bits."""
+
+
+def check_sixteen_bits(device: torch.device) -> None:
+    """Refuse a device that has no 16 bits to compute with."""
+    supported = device.type == "cpu" or (device.type == "cuda" and torch.cuda.is_bf16_supported())
+    if not supported:
+        raise BadParameterError(
+            "no-sixteen-bits",
+            "the device '{device}' does not compute with bfloat16: leave {option.precision} at float32",
+            device=str(device),
+        )
+
+
+def in_sixteen(loss: Loss, device: torch.device) -> Loss:
+    """The same losses, with the layers of the model computed in 16 bits; losses themselves have 32."""
+
+    def computed(model: nn.Module, batch: Batch) -> Tensor:
+        with torch.autocast(device.type, torch.bfloat16):
+            losses = loss(model, batch)
+        return losses.float()
+
+    return computed
+
+
+def shape_of(example: Encoded, longest: int) -> int:
+    """The width in which a record is computed, from its own length alone."""
+    length = max((len(value) for value in example.values() if isinstance(value, list)), default=1)
+    return max(length, min(-(-length // WIDTH) * WIDTH, longest))
+
+
+def shapes_of(encoded: Sequence[Encoded], longest: int) -> NDArray[np.int64]:
+    """The width of each record."""
+    return np.array([shape_of(example, longest) for example in encoded], dtype=np.int64)
+
+
+def collated(task: Task, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> Batch:
+    """Records of one width as a batch of that width."""
+    width = max(shape_of(example, task.length) for example in examples)
+    return replace(task, constant=True, length=width).collate(examples, tokenizer)
+
+
+@dataclass
+class ShapeTrial:
+    """The trial whether made-up records have the same gradients beside any others, for a number of rows."""
+
+    engine: Engine
+    model: nn.Module
+    task: Task
+    tokenizer: PreTrainedTokenizerBase
+    device: torch.device
+    halves: Halves | None = None
+
+    def __call__(self, rows: int) -> float:
+        """The largest deviation of a record's gradient beside others from that beside copies of itself; refused where
+        it is more than rounding of 32 bits."""
+        deviation = 0.0
+        generator = public_generator(13)
+        with without_dropout(self.model):
+            for width in sorted({min(WIDTH, self.task.length), self.task.length}):
+                made = [_of_width(self.task.probe(generator, self.tokenizer), width) for _ in range(rows)]
+                for place in {0, rows // 2, rows - 1}:
+                    beside, alone = self._gradient(made, place), self._gradient([made[place]] * rows, 0)
+                    norm = torch.stack([value.norm() for value in alone.values()]).norm()
+                    off = torch.stack([(beside[name] - value).norm() for name, value in alone.items()]).norm()
+                    share = float(off / norm.clamp_min(1e-30))
+                    deviation = max(deviation, float("inf") if share != share else share)
+        if deviation > TOLERANCE:
+            raise UnsupportedModelError(
+                "batch-matters",
+                "with 16 bits the gradient of a record depends on the records beside it on this device, by "
+                "{deviation:.0e} of its norm: leave {option.precision} at float32",
+                deviation=deviation,
+            )
+        return deviation
+
+    def _gradient(self, examples: Sequence[Encoded], place: int) -> dict[str, Tensor]:
+        batch = moved(collated(self.task, examples, self.tokenizer), self.device)
+        result = self.engine.run(batch if self.halves is None else self.halves.continued(batch))
+        factors = torch.zeros(len(examples), device=result.losses.device)
+        factors[place] = 1.0
+        return result.weighted_sums(dict.fromkeys(result.squared_norms, factors))
+
+
+def _of_width(example: Encoded, width: int) -> Encoded:
+    """The made-up record, repeated and cut to this width."""
+    return {
+        name: (value * (1 + width // max(1, len(value))))[:width] if isinstance(value, list) else value
+        for name, value in example.items()
+    }
