@@ -171,13 +171,7 @@ def test_other_engines_do_not_compute_layers_again():
 
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("when", ["forward", "sums"])
-def test_a_device_that_runs_out_of_memory_changes_nothing_but_the_size_of_parts(
-    when,
-    precision,
-    tokenizer,
-    tmp_path,
-    monkeypatch,
-):
+def test_out_of_memory_changes_only_the_size_of_parts(when, precision, tokenizer, tmp_path, monkeypatch):  # noqa: F811
     """Wherever it runs out: a part that failed has left nothing in the sums."""
     small, _ = trained("classify", tokenizer, tmp_path / "small", physical=2, precision=precision, dropout=False)
     from tacit.training.gradients.examples import PerExample

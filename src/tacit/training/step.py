@@ -119,7 +119,8 @@ class TrainingStep:
             return records
         lengths = self.lengths[records]
         if self.shapes is not None:
-            return records[lengths == lengths[0]]
+            same: NDArray[np.int64] = records[lengths == lengths[0]]
+            return same
         similar = int(np.searchsorted(lengths, SPREAD * lengths[0], side="right"))
         return records[: max(similar, LEAST_TOGETHER)]
 
