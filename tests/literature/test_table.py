@@ -46,7 +46,7 @@ def test_a_row_says_everything(paper: Paper) -> None:
     assert 2010 < paper.year < 2025
     assert (paper.status == "superseded") <= bool(paper.superseded_by), "by what, and why it does more"
     assert (paper.status == "refuted") <= bool(paper.refutations), "a refutation is code"
-    assert (paper.status in ("works", "partly")) <= bool(paper.commands)
+    assert (paper.status == "works") <= bool(paper.commands)
     for place in paper.classes:
         assert callable(named(place))
 

@@ -69,6 +69,23 @@ def test_losses_can_be_clipped_and_predictions_are_written_like_targets(name, to
         assert all(answer in row["context"] for answer, row in zip(predictions, rows, strict=True))
 
 
+def test_texts_are_drawn_at_a_temperature(tokenizer):  # noqa: F811
+    """The likeliest text is always the same; drawn ones of an untrained model are not, and repeat with their seed."""
+    task = task_named("translate")(length=32)
+    model = model_for(task, tokenizer).eval()
+    inputs = task.collate([task.encode(ROWS["translate"][0], tokenizer, train=False)] * 8, tokenizer)
+    rows = [ROWS["translate"][0]] * 8
+    assert len(set(task.predict(model, inputs, tokenizer, rows))) == 1
+    task.temperature = 1.0
+    assert "temperature" not in task.settings()
+    drawn = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        drawn.append(task.predict(model, inputs, tokenizer, rows))
+    assert len(set(drawn[0])) > 1
+    assert drawn[0] == drawn[1]
+
+
 def test_the_pieces_of_an_answer_are_found(tokenizer):  # noqa: F811
     task = Answering(length=32)
     row = ROWS["answer"][0]

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.predictions import main_score
 from tacit.jobs.config import Config, Group, Option, Varied
-from tacit.jobs.fields import Data, Device, Force, Model, Output, Physical
+from tacit.jobs.fields import Data, Device, Force, Model, Output, Physical, Temperature
 from tacit.jobs.sources import needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place
 from tacit.needs import check as check_needs
@@ -48,6 +48,11 @@ class PredictConfig(Config):
         Option(Group.DATA, metavar="ROLE=NAME", old_names=("-c", "columns")),
     ] = ()
     prediction_column: Annotated[str, Field(description="Name of the new column."), Option(Group.DATA)] = "prediction"
+    temperature: Annotated[
+        Temperature[float | None],
+        Field(gt=0, le=10, description="translate: draw texts at this temperature, not the likeliest ones; a row that "
+              "stands there twice then has two of them."),
+    ] = None  # fmt: skip
     score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
     physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("batch",))] = 64
     device: Device = "auto"

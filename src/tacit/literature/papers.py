@@ -16,12 +16,11 @@ from pydantic import TypeAdapter
 
 TABLE: Final = Path(__file__).with_name("survey.toml")
 
-Status = Literal["works", "partly", "superseded", "refuted", "dead end"]
+Status = Literal["works", "superseded", "refuted", "dead end"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 STATUS_MEANINGS: Final[dict[Status, str]] = {
-    "works": "the published method is in Tacit and keeps its promise",
-    "partly": "a part of it is in Tacit, and the row says which is not",
+    "works": "the published method is in Tacit and keeps its promise; the row says what of it is not tried or left out",
     "superseded": "its promise may hold, but something in Tacit does provably more",
     "refuted": "as published it does not keep its promise; Tacit has it repaired, or something else",
     "dead end": "there is nothing to repair that would be of use",

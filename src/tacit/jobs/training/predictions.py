@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit.devices import device_named
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, BadParameterError
 from tacit.jobs.predict import (
     PredictConfig,
     PredictionResult,
@@ -13,12 +13,21 @@ from tacit.progress import WorkProgress
 from tacit.report import Report
 from tacit.text.files import read_columns, write_columns
 from tacit.training.prediction import load_trained, predict_rows
+from tacit.training.tasks.language import SequenceToSequence
 
 
 def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> PredictionResult:
     """The predictions of a trained model, written and scored as its options say."""
     task, network, tokenizer = load_trained(config.model)
     network.to(device_named(config.device))  # type: ignore[arg-type]
+    if config.temperature is not None:
+        if not isinstance(task, SequenceToSequence):
+            raise BadParameterError(
+                "nothing-to-draw",
+                "a model for '{task}' draws no texts: leave out {option.temperature}",
+                task=task.name,
+            )
+        task.temperature = config.temperature
     usual = task.columns or {role: role for role in task.roles if role not in task.optional_roles}
     names = {**usual, **config.named_columns(task.roles)}
     if config.score and task.target and task.target not in names:

@@ -138,6 +138,7 @@ class SequenceToSequence(Task):
     roles: ClassVar[tuple[str, ...]] = ("source", "target")
     model_class: ClassVar[str] = "AutoModelForSeq2SeqLM"
     target: ClassVar[str] = "target"
+    temperature = 0.0  # of predictions; 0 takes the likeliest piece. No field: it is nothing that a model has learned
 
     def side_of(self, name: str, tokenizer: PreTrainedTokenizerBase) -> str:
         """The side on which a field is filled up; a decoder's targets begin at its first position."""
@@ -168,9 +169,12 @@ class SequenceToSequence(Task):
     def predict(
         self, model: nn.Module, batch: Batch, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Row]
     ) -> list[str]:
+        drawing: dict[str, object] = {"do_sample": False}
+        if self.temperature > 0:
+            drawing = {"do_sample": True, "temperature": self.temperature, "top_k": 0}
         made = cast("Generates", model).generate(
             input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], max_new_tokens=self.length,
-            num_beams=1, do_sample=False,
+            num_beams=1, **drawing,
         )  # fmt: skip
         return list(tokenizer.batch_decode(made, skip_special_tokens=True))
 
