@@ -165,6 +165,42 @@ def test_a_stopped_run_goes_on_with_the_same_noise_and_workers_change_nothing(ta
     assert stopped.read_bytes() == whole.read_bytes()
 
 
+def test_a_public_file_that_changed_while_a_run_was_stopped_is_noticed(table, tmp_path, monkeypatch):
+    """Rows before and after would have different vectors behind one card: of texts, and of words."""
+    public, vectors = tmp_path / "public.txt", tmp_path / "vectors.txt"
+    public.write_text("\n".join(f"red green blue number {n}" for n in range(120)))
+    vectors.write_text("book 0 1\ntable 1 0\ninn 1 1\n")
+    monkeypatch.setattr("tacit.embeddings.forward.Forward.block_characters", 100)
+    monkeypatch.setattr("tacit.words.santext.SanText.block_characters", 100)
+    appended = FileOutput.append
+
+    def stopping(calls):
+        def stop(self, rows, block):
+            calls.append(block)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            appended(self, rows, block)
+
+        return stop
+
+    for job, options, changed in (
+        (tacit.embed, {"dimensions": 4, "options": {"public": str(public)}}, public),
+        (tacit.rewrite, {"mechanism": "santext", "vectors": str(vectors)}, vectors),
+    ):
+        output = tmp_path / f"{changed.stem}.jsonl"
+        monkeypatch.setattr(FileOutput, "append", stopping([]))
+        with pytest.raises(tacit.TacitError):
+            job(str(table), columns="text", epsilon=8, output=output, **options)
+        monkeypatch.setattr(FileOutput, "append", appended)
+        before = changed.read_text()
+        changed.write_text(before.replace("red", "cat dog bird").replace("book 0 1", "book 0 2"))
+        with pytest.raises(BadInputError) as refused:
+            job(str(table), columns="text", epsilon=8, output=output, resume=True, **options)
+        assert refused.value.code == "another-run"
+        changed.write_text(before)
+        assert job(str(table), columns="text", epsilon=8, output=output, resume=True, **options).facts.rows == 12
+
+
 def test_the_command_the_file_of_options_and_the_card(table, tmp_path, capsys):
     output = tmp_path / "v.jsonl"
     assert tacit_command(["embed", str(table), "--column", "text", "--epsilon", "8", "-o", str(output)]) == 0

@@ -373,6 +373,15 @@ def choose_output_format(job: RewriteJob, input_format: FileFormat) -> FileForma
     return chosen
 
 
+def public_parts(promised: Guarantee) -> dict[str, str]:
+    """The content of the public files behind a promise, by the digests that its card shows: parameters name them by
+    their paths alone, and a file may change while a run is stopped."""
+    parts = {name: str(value) for name, value in promised.parameters.items() if name.endswith("digest")}
+    if promised.metric is not None and promised.metric.fingerprint:
+        parts["metric"] = promised.metric.fingerprint
+    return parts
+
+
 def describe(
     job: RewriteJob, selection: ColumnSelection, input_format: FileFormat, output_format: FileFormat
 ) -> Configuration:
@@ -381,6 +390,7 @@ def describe(
         "version": __version__,
         "mechanism": job.mechanism.name,
         "parameters": plain_parameters(job.mechanism),
+        "public files": public_parts(job.unit_promise),
         "columns": list(selection.texts),
         "kept columns": list(selection.kept),
         "input format": str(input_format),
