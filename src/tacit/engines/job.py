@@ -17,7 +17,7 @@ from tacit.engines.blocks import (
 )
 from tacit.engines.charging import Charging, LedgerPlace
 from tacit.engines.output_errors import complete_error, exists_error, output_is_input_error, unfinished_error
-from tacit.engines.resume import Configuration, ResumeFile, is_left_over, resume_path
+from tacit.engines.resume import Configuration, ResumeFile, is_left_over, public_parts, resume_path
 from tacit.engines.users import UserRule
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Unit
@@ -371,15 +371,6 @@ def choose_output_format(job: RewriteJob, input_format: FileFormat) -> FileForma
             "parquet cannot be written to standard output: give a file with {option.output}",
         )
     return chosen
-
-
-def public_parts(promised: Guarantee) -> dict[str, str]:
-    """The content of the public files behind a promise, by the digests that its card shows: parameters name them by
-    their paths alone, and a file may change while a run is stopped."""
-    parts = {name: str(value) for name, value in promised.parameters.items() if name.endswith("digest")}
-    if promised.metric is not None and promised.metric.fingerprint:
-        parts["metric"] = promised.metric.fingerprint
-    return parts
 
 
 def describe(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tacit.errors import BadInputError
+from tacit.guarantee import Guarantee
 from tacit.noise.kept_key import NotPrivateError, create_private, erase, open_private
 from tacit.text.files import OutputError, storage_error, write_at
 
@@ -189,6 +190,15 @@ def locked(file: io.FileIO) -> bool:
 
 def resume_path(output: Path) -> Path:
     return output.with_name(output.name + ".resume")
+
+
+def public_parts(promised: Guarantee) -> dict[str, str]:
+    """The content of the public files behind a promise, by the digests that its card shows: parameters name them by
+    their paths alone, and a file may change while a run is stopped."""
+    parts = {name: str(value) for name, value in promised.parameters.items() if name.endswith("digest")}
+    if promised.metric is not None and promised.metric.fingerprint:
+        parts["metric"] = promised.metric.fingerprint
+    return parts
 
 
 def differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
