@@ -156,7 +156,7 @@ def accuracy(method: str, plan: Any, train: Posts, test: Posts, seed: int) -> fl
     momentum, all users of a round at once; users, noise and multiplier come from the plan.
     """
     from tacit.noise.source import StreamKey
-    from tacit.training.federated.noise import noise_stream
+    from tacit.training.correlated_noise import noise_stream
 
     rows = 1 if method.startswith("DP-SGD") else POSTS
     order = np.argsort(train.authors, kind="stable")

@@ -21,10 +21,10 @@ from tacit.guarantee import Adjacency, Notion, Unit  # noqa: E402
 from tacit.noise import gaussian_epsilon  # noqa: E402
 from tacit.noise.source import StreamKey  # noqa: E402
 from tacit.training.clipping import FlatClipping, make_clipping  # noqa: E402
+from tacit.training.correlated_noise import noise_stream  # noqa: E402
 from tacit.training.federated import FederatedRun, LocalTraining, Users, VisitPlan, group_by_user  # noqa: E402
 from tacit.training.federated.integers import LEAST_VARIANCE, SkellamPlan  # noqa: E402
 from tacit.training.federated.local import local_update  # noqa: E402
-from tacit.training.federated.noise import noise_stream  # noqa: E402
 from tacit.training.federated.round import FederatedRound  # noqa: E402
 from tacit.training.gradients import UnsupportedModelError  # noqa: E402
 from tacit.training.plan import TrainingPlan  # noqa: E402

@@ -107,6 +107,12 @@ class Toeplitz:
     def variances(self, rounds: int) -> Floats:
         return np.cumsum(_divided(np.ones(rounds), np.array(self.coefficients)) ** 2)
 
+    def inverse_series(self, rounds: int) -> Floats:
+        """The first column of the inverse of C: how the noise of a round follows from z."""
+        impulse = np.zeros(rounds)
+        impulse[0] = 1.0
+        return _divided(impulse, np.array(self.coefficients))
+
     def encoder(self, rounds: int) -> Floats:
         return _triangle(self.series(rounds))
 

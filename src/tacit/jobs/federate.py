@@ -14,6 +14,7 @@ from tacit.errors import BadParameterError
 from tacit.jobs.config import Group, Option
 from tacit.jobs.fields import (
     AnyOptimizer,
+    Bands,
     Clipping,
     LearningRate,
     Noise,
@@ -60,9 +61,7 @@ class FederateConfig(TaskTraining):
         Field(description="ftrl: kind of its noise; buffered by default, skellam for sums of whole numbers."),
     ] = None
     bands: Annotated[
-        int,
-        Field(description="ftrl: bands of the banded noise, each a vector as large as what is trained."),
-        Option(Group.PRIVACY),
+        Bands[int], Field(description="ftrl: bands of the banded noise, each a vector as large as what is trained.")
     ] = 16
     sum_bits: Annotated[
         int,

@@ -214,6 +214,11 @@ MostWords = Annotated[
     Option(Group.PRIVACY),
 ]
 Noise = Annotated[T, Field(description="Which noise is added."), Option(Group.PRIVACY)]
+Bands = Annotated[
+    T,
+    Field(ge=1, description="Bands of banded noise, each a vector as large as what is trained."),
+    Option(Group.PRIVACY),
+]
 CountShare = Annotated[
     float,
     Field(gt=0, lt=1, description="Part of epsilon that pays for the label counts."),

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.account.delta import automatic_delta, check_delta, check_trials
+from tacit.account.matrix import Toeplitz
 from tacit.account.sgd import sgd_epsilon, sgd_noise_multiplier
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
@@ -83,7 +84,7 @@ class TrainingPlan:
         all `releases` about the same records (trials, phases)."""
         chosen = automatic_delta(records, releases) if delta is None else delta
         draft = cls(records, batch, steps_of(epochs, records, batch), 1.0, chosen, adjacency, unit)
-        multiplier = _multiplier(epsilon, draft.rate, draft.steps, chosen, adjacency)
+        multiplier = least_noise(epsilon, draft.rate, draft.steps, chosen, adjacency)
         check_noise(epsilon, multiplier)
         return replace(draft, multiplier=multiplier)
 
@@ -100,12 +101,26 @@ class TrainingPlan:
         """The planned batch size of a step, the first of which is 0: a public number."""
         return self.batch
 
+    @property
+    def correlation(self) -> Toeplitz | None:
+        """How the noise of a step follows from that of earlier ones; None where it is independent."""
+        return None
+
+    @property
+    def noise_scale(self) -> float:
+        """The standard deviation of the numbers that noise is made from, in units of the clipping bound."""
+        return self.multiplier
+
+    def noise_deviation(self, step: int) -> float:
+        """The standard deviation of the noise of a step by itself, in units of the clipping bound."""
+        return self.noise_scale
+
     def epsilon(self, steps: int | None = None) -> float:
         """Epsilon after so many steps (all of them unless given)."""
         done = self.steps if steps is None else steps
         if not self.private:
             return math.inf
-        return _epsilon(self.rate, self.multiplier, done, self.delta, self.adjacency) if done else 0.0
+        return spent_by_steps(self.rate, self.multiplier, done, self.delta, self.adjacency) if done else 0.0
 
     def epsilon_at_most(self, steps: int) -> float:
         """A bound on epsilon after so many steps, for progress bars: computed at 20 points of the run, coarsely, since
@@ -114,7 +129,9 @@ class TrainingPlan:
             return math.inf
         part = max(1, math.ceil(self.steps / 20))
         point = min(self.steps, math.ceil(steps / part) * part)
-        return _epsilon(self.rate, self.multiplier, point, self.delta, self.adjacency, coarse=True) if point else 0.0
+        return (
+            spent_by_steps(self.rate, self.multiplier, point, self.delta, self.adjacency, coarse=True) if point else 0.0
+        )
 
     def sample(self, step: int, key: StreamKey) -> NDArray[np.int64]:
         """The records of this step; the same ones whenever the step is repeated with this key."""
@@ -226,15 +243,17 @@ def check_composed(promise: Guarantee, records: int) -> Guarantee:
 
 
 @lru_cache(maxsize=64)
-def _multiplier(epsilon: float, rate: float, steps: int, delta: float, adjacency: Adjacency) -> float:
-    """Finding the noise takes seconds, and all models that are compared on the same rows need the same."""
+def least_noise(epsilon: float, rate: float, steps: int, delta: float, adjacency: Adjacency) -> float:
+    """The least noise multiplier within epsilon. Finding it takes seconds, and all models that are compared on the same
+    rows need the same."""
     return sgd_noise_multiplier(epsilon=epsilon, sampling_rate=rate, steps=steps, delta=delta, adjacency=adjacency)
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(
+def spent_by_steps(
     rate: float, multiplier: float, steps: int, delta: float, adjacency: Adjacency, coarse: bool = False
 ) -> float:
+    """Epsilon of so many sampled steps, remembered: progress bars and cards ask for the same ones."""
     return sgd_epsilon(
         sampling_rate=rate,
         noise_multiplier=multiplier,

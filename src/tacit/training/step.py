@@ -21,10 +21,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tacit.errors import BadInputError, TacitError
+from tacit.errors import BadInputError, BadParameterError, TacitError
 from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import AnyClipping, QuantileClipping
+from tacit.training.correlated_noise import ToeplitzNoise
 from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_buffers
 from tacit.training.memory import is_out_of_memory
 from tacit.training.plan import TrainingPlan
@@ -33,6 +34,7 @@ from tacit.training.team import Team
 if TYPE_CHECKING:
     from tacit.training.public_gradients import PublicGradients
 
+PUBLIC = "public/"
 LOST = (
     "the gradient of a record is not finite and counts as none: if the loss does not fall, lower the learning rate, or "
     "say what labels are possible"
@@ -190,7 +192,15 @@ class PrivateStep(TrainingStep):
 
     def __post_init__(self) -> None:
         self._buffers = {} if self.model is None else buffers_of(self.model)
+        self._noise: ToeplitzNoise | None = None
+        self._kept_noise: Mapping[str, Tensor] = {}
         self.lost = 0
+        if self.plan.correlation is not None and isinstance(self.clipping, QuantileClipping):
+            raise BadParameterError(
+                "quantile-with-banded-noise",
+                "a bound that moves is accounted for independent noise only: choose another {option.clipping}, or "
+                "{option.noise[independent]}",
+            )
 
     def run(self, step: int, key: StreamKey) -> StepFacts:
         """Leave the noisy gradient of this step on the parameters."""
@@ -204,13 +214,13 @@ class PrivateStep(TrainingStep):
         for value in sums.values():
             self.team.add_up(value)
         bound = self.clipping.bound
-        multiplier = self.plan.multiplier
+        scale, deviation = self.plan.noise_scale, self.plan.noise_deviation(step)
         if isinstance(self.clipping, QuantileClipping):
-            multiplier = self.clipping.gradient_multiplier(multiplier)
-        add_noise(sums, multiplier * bound, key.stream(step, b"noise"))
+            scale = deviation = self.clipping.gradient_multiplier(self.plan.multiplier)
+        self._add_noise(sums, scale * bound, step, key)
         for name, parameter in self.engine.parameters.items():
             parameter.grad = sums[name].div_(self.plan.batch_at(step))
-        self.deviation = multiplier * bound / self.plan.batch_at(step)
+        self.deviation = deviation * bound / self.plan.batch_at(step)
         if self.public is not None:
             self.deviation *= self.public.finish(step, self.engine.parameters, bound)
         if isinstance(self.clipping, QuantileClipping):
@@ -219,12 +229,31 @@ class PrivateStep(TrainingStep):
         seen = max(1, len(records))
         return StepFacts(len(records), losses / seen, shortened / seen, bound)
 
+    def _add_noise(self, sums: dict[str, Tensor], scale: float, step: int, key: StreamKey) -> None:
+        """Add the noise of this step, in place."""
+        factor = self.plan.correlation
+        if factor is None:
+            add_noise(sums, scale, key.stream(step, b"noise"))
+            return
+        if self._noise is None:
+            self._noise = ToeplitzNoise(factor, sum(value.numel() for value in sums.values()), key, b"noise")
+            self._noise.restore(self._kept_noise)
+        noise, start = torch.from_numpy(self._noise.at(step)), 0
+        for value in sums.values():
+            share = noise[start : start + value.numel()].view(value.shape)
+            value.add_(share.to(value.device, value.dtype), alpha=scale)
+            start += value.numel()
+
     def state(self) -> dict[str, Tensor]:
-        return {} if self.public is None else self.public.state()
+        public = {} if self.public is None else self.public.state()
+        noise = {} if self._noise is None else self._noise.state()
+        return {**{PUBLIC + name: value for name, value in public.items()}, **noise}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
+        self._kept_noise = state
         if self.public is not None:
-            self.public.restore(state)
+            own = {name.removeprefix(PUBLIC): value for name, value in state.items() if name.startswith(PUBLIC)}
+            self.public.restore(own)
 
     def _add(self, records: NDArray[np.int64], sums: dict[str, Tensor]) -> tuple[float, int]:
         size = len(records)

@@ -1,4 +1,4 @@
-"""Options of training on records that is helped by public rows, or by a search for settings."""
+"""Options of training on records that is helped by public rows, by a search for settings, or by correlated noise."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Group, Option
+from tacit.jobs.fields import Bands, Noise
 from tacit.jobs.sources import Source, needs_of_rows
 from tacit.jobs.training.options import RecordTraining
 from tacit.jobs.tuning import TuningOption
@@ -16,7 +17,7 @@ from tacit.needs import Ability
 
 
 class HelpedTraining(RecordTraining):
-    """Training on records with what may help it: gradients of public rows, a secret search."""
+    """Training on records with what may help it: gradients of public rows, a secret search, correlated noise."""
 
     public_rows: Annotated[
         Source,
@@ -42,6 +43,19 @@ class HelpedTraining(RecordTraining):
         Field(description="Public rows that score the trials of a search; without them a noisy count of right "
               "predictions on the private records does."),
         Option(Group.PRIVACY, metavar="FILE"),
+    ] = None  # fmt: skip
+
+    noise: Annotated[
+        Noise[Literal["independent", "banded"]],
+        Field(
+            description="independent in every step, or banded: each step takes back some noise of those before, and "
+            "draws from one of several groups of records."
+        ),
+    ] = "independent"
+    bands: Annotated[
+        Bands[int | None],
+        Field(description="banded: how many bands, and groups; by default as many as leave the least noise. Each is a "
+              "vector as large as what is trained."),
     ] = None  # fmt: skip
 
     @property
@@ -88,6 +102,27 @@ class HelpedTraining(RecordTraining):
         if self.grow_to is not None:
             raise BadParameterError(
                 "search-with-phases", "a search has batches of one size: leave out {option.grow_to} or {option.tune}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _banded_noise_has_one_plan(self) -> Self:
+        if self.noise == "independent":
+            if self.bands is not None:
+                raise BadParameterError(
+                    "bands-without-banded-noise",
+                    "bands are those of banded noise: give {option.noise[banded]}, or leave out {option.bands}",
+                )
+            return self
+        if self.noise_epsilon == math.inf or self.reads_vectors:
+            raise BadParameterError(
+                "banded-noise-without-noise",
+                "banded noise is for training on texts with a finite {option.epsilon}: leave out {option.noise}",
+            )
+        if self.tune is not None or self.grow_to is not None:
+            raise BadParameterError(
+                "banded-noise-with-another-plan",
+                "banded noise has a plan of its own: leave out {option.tune} and {option.grow_to}, or {option.noise}",
             )
         return self
 

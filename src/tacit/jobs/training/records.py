@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tacit.guarantee import Guarantee, Provenance, ProvenanceKind
 from tacit.jobs.train import CheckConfig, TrainConfig
-from tacit.jobs.training.planning import plan_for_records
+from tacit.jobs.training.planning import check_batch, plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.running import (
     IN_MEMORY,
@@ -21,6 +21,7 @@ from tacit.jobs.training.running import (
     run_options,
     task_of,
 )
+from tacit.training.banded import BandedPlan
 from tacit.training.gradients import Checked, choose
 from tacit.training.layout import choose_layout
 from tacit.training.models import load_model
@@ -45,9 +46,26 @@ def train_on_records(
     model_name  what cards call the model, where its folder would say nothing to their readers
     """
     records = read_records(config)
-    plan = plan_for_records(config, config.noise_epsilon, len(records.rows))
+    plan = _plan(config, len(records.rows))
     run = run_of(config, records, plan, progress, released=released, model_name=model_name)
     return carry_out(run, progress, resume=config.resume, test=records.test)
+
+
+def _plan(config: TrainConfig, records: int) -> TrainingPlan:
+    """The plan of a configuration, with independent or banded noise."""
+    if config.noise == "independent":
+        return plan_for_records(config, config.noise_epsilon, records)
+    check_batch(records, config.batch)
+    return BandedPlan.banded(
+        epsilon=config.noise_epsilon,
+        records=records,
+        batch=config.batch,
+        epochs=config.epochs,
+        bands=config.bands,
+        delta=config.chosen_delta,
+        adjacency=config.adjacency,
+        releases=config.trials,
+    )
 
 
 @dataclass(frozen=True)

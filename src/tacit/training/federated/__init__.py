@@ -3,7 +3,7 @@
 users    which rows belong to whom
 local    what one user's device would do: a few steps of SGD from the current weights
 visits   the plan of DP-FTRL: users in a fixed order, correlated noise, no amplification claimed
-noise    that noise, round by round, in bounded memory
+         (the noise itself, round by round, is `tacit.training.correlated_noise`)
 integers updates as whole numbers with Skellam noise, and their accounting; integer_round: a round of them
 round    one round on the server: clip the updates, add them up, add noise
 run      the whole simulation: checkpoints, card, model folder

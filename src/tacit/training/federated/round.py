@@ -27,8 +27,8 @@ from torch import Tensor
 from tacit.account.matrix import Toeplitz
 from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import AnyClipping, QuantileClipping
+from tacit.training.correlated_noise import NoiseStream, noise_stream
 from tacit.training.federated.local import LocalTraining, local_update
-from tacit.training.federated.noise import NoiseStream, noise_stream
 from tacit.training.federated.users import Users
 from tacit.training.federated.visits import VisitPlan
 from tacit.training.gradients.examples import trainable

@@ -8,21 +8,29 @@ round needs the whole matrix:
     Tree        y_t = new node - the nodes that it replaces                        one vector for each level
 
 z is drawn from the key, the round and the label, so the noise of a round is the same whenever it is asked for. A stream
-that is asked for a later round (a resumed run) draws the rounds before again.
+that is asked for a later round (a resumed run) draws the rounds before again, or goes on from a state: the vectors that
+a Toeplitz stream keeps, encrypted with bytes that follow from the key and the round. A checkpoint is written many times
+and leaves copies on the disk; without the key, which is destroyed at the end, such a copy says nothing about the noise.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Mapping
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from tacit.account.matrix import Buffered, Toeplitz
 from tacit.account.tree import Tree
 from tacit.arrays import Floats32
 from tacit.noise.normal import normal_noise
 from tacit.noise.source import StreamKey
+
+ROUND, VECTORS = "noise/round", "noise/vectors"
 
 
 class NoiseStream(ABC):
@@ -84,6 +92,25 @@ class ToeplitzNoise(NoiseStream):
     @property
     def vectors(self) -> int:
         return len(self.past)
+
+    def state(self) -> dict[str, Tensor]:
+        """The next round, and the vectors that it needs, which only the key can read."""
+        kept = np.stack(self.past) if self.past else np.zeros((0, self.size), dtype=np.float32)
+        return {ROUND: torch.tensor(self.next), VECTORS: torch.from_numpy(self._crypted(kept.view(np.uint8)))}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a state of this stream; from the beginning where there is none."""
+        if ROUND not in state:
+            return
+        self.next = int(state[ROUND])
+        kept = self._crypted(state[VECTORS].numpy()).view(np.float32)
+        self.past.clear()
+        self.past.extend(vector.copy() for vector in kept)
+
+    def _crypted(self, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The bytes with those of a stream of this round mixed in, which a second time takes out again."""
+        pad = self.key.stream(self.next, self.label + b"/state").generator.bytes(values.size)
+        return np.bitwise_xor(values, np.frombuffer(pad, dtype=np.uint8).reshape(values.shape))
 
 
 class BufferedNoise(NoiseStream):
