@@ -214,11 +214,7 @@ MostWords = Annotated[
     Option(Group.PRIVACY),
 ]
 Noise = Annotated[T, Field(description="Which noise is added."), Option(Group.PRIVACY)]
-Bands = Annotated[
-    T,
-    Field(ge=1, description="Bands of banded noise, each a vector as large as what is trained."),
-    Option(Group.PRIVACY),
-]
+Bands = Annotated[T, Field(ge=1, description="Bands of banded noise."), Option(Group.PRIVACY)]
 CountShare = Annotated[
     float,
     Field(gt=0, lt=1, description="Part of epsilon that pays for the label counts."),
@@ -317,7 +313,6 @@ GradientEngine = Annotated[
 ]
 Optimizer = Annotated[T, Field(description="How steps follow from gradients."), Option(Group.TRAINING)]
 AnyOptimizer = Optimizer[Literal["adamw", "adam", "sgd"]]
-NoisyOptimizer = Optimizer[Literal["adamw", "adam", "sgd", "adam-bc"]]
 Schedule = Annotated[
     Literal["linear", "cosine", "constant"],
     Field(description="Learning rate over time."),

@@ -22,7 +22,7 @@ from tacit.jobs.fields import (
     GradientEngine,
     LayerPrecision,
     Model,
-    NoisyOptimizer,
+    Optimizer,
     PublicName,
     Released,
     Strategy,
@@ -58,7 +58,7 @@ class TrainConfig(TaskTraining, HelpedTraining):
     bound: Bound = 3.0
     gradient_engine: GradientEngine = "auto"
     optimizer: Annotated[
-        NoisyOptimizer,
+        Optimizer[Literal["adamw", "adam", "sgd", "adam-bc"]],
         Field(
             description="How steps follow from gradients; adam-bc takes the known variance of the noise off Adam's "
             "second moment."
