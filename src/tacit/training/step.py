@@ -277,8 +277,16 @@ class PrivateStep(TrainingStep):
         return loss, clipped.shortened
 
 
+NOISE_AT_ONCE = 2**22
+"""Numbers that are drawn and moved together: what noise takes of the processor's memory beside the sums."""
+
+
 def add_noise(sums: dict[str, Tensor], scale: float, source: Source) -> None:
-    """Add N(0, scale^2) to every number, in place, from the secure generator."""
+    """Add N(0, scale^2) to every number, in place, from the secure generator: drawn on the processor and moved, some
+    millions at a time. A device works on one piece while the next is drawn."""
     for value in sums.values():
-        noise = normal_noise(value.numel(), source)
-        value.add_(torch.from_numpy(noise).view(value.shape).to(value.device, value.dtype), alpha=scale)
+        flat = value.view(-1)
+        for start in range(0, value.numel(), NOISE_AT_ONCE):
+            piece = flat[start : start + NOISE_AT_ONCE]
+            noise = torch.from_numpy(normal_noise(piece.numel(), source))
+            piece.add_(noise.to(value.device, value.dtype, non_blocking=True), alpha=scale)

@@ -7,6 +7,8 @@ total. So the released numbers, the accounting and the card are those of one pro
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -14,7 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, cuda, distributed
 
+from tacit.errors import TacitError
+from tacit.training.memory import is_out_of_memory
+
 Sent = TypeVar("Sent")
+
+
+class WorkerLostError(TacitError):
+    """Another process of the team has ended before the run has."""
+
+
+@contextmanager
+def _all_there() -> Iterator[None]:
+    """Say what to do when another process does not answer any more; nothing of the step has been released then."""
+    try:
+        yield
+    except RuntimeError as error:
+        if is_out_of_memory(error):
+            raise
+        raise WorkerLostError(
+            "worker-lost",
+            "another of the processes that train together has ended or cannot be reached (its own output says why): "
+            "give the same command again with {option.resume}, and the run goes on from its last checkpoint with the "
+            "same noise",
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -46,7 +71,8 @@ class Team:
     def add_up(self, values: Tensor) -> Tensor:
         """The sum over all processes, in place."""
         if self.size > 1:
-            distributed.all_reduce(values)
+            with _all_there():
+                distributed.all_reduce(values)
         return values
 
     def from_first(self, thing: Sent | None) -> Sent:
@@ -55,14 +81,16 @@ class Team:
             return cast("Sent", thing)
 
         box = [thing]
-        distributed.broadcast_object_list(box, src=0)
+        with _all_there():
+            distributed.broadcast_object_list(box, src=0)
         return cast("Sent", box[0])
 
     def same_weights(self, parameters: list[Tensor]) -> None:
         """Give every process the weights of the first."""
         if self.size > 1:
-            for parameter in parameters:
-                distributed.broadcast(parameter.data, src=0)
+            with _all_there():
+                for parameter in parameters:
+                    distributed.broadcast(parameter.data, src=0)
 
     def leave(self) -> None:
         if self.size > 1:

@@ -37,7 +37,7 @@ class Opacus:
         size = size_of(batch)
         hooks = GradSampleHooks(self.model, batch_first=True, loss_reduction="sum", strict=False)
         try:
-            with _a_batch_axis_for_positions(self.model, size), _hooks_awake(self.model), warnings.catch_warnings():
+            with batch_axis_for_positions(self.model, size), _hooks_awake(self.model), warnings.catch_warnings():
                 # Its hooks fire where no input needs a gradient, which is what they are for.
                 warnings.filterwarnings("ignore", message="Full backward hook is firing")
                 losses = self.loss(self.model, batch)
@@ -72,10 +72,13 @@ class Opacus:
 
 
 @contextmanager
-def _a_batch_axis_for_positions(model: nn.Module, size: int) -> Iterator[None]:
+def batch_axis_for_positions(model: nn.Module, size: int) -> Iterator[None]:
+    """While this is active, ids without a batch axis (positions) get one per example."""
+
     def expand(module: nn.Module, args: tuple[object, ...]) -> tuple[object, ...]:
-        if args and isinstance(args[0], torch.Tensor) and args[0].dim() == 2 and args[0].shape[0] == 1:
-            return (args[0].expand(size, -1).contiguous(), *args[1:])
+        if args and isinstance(args[0], torch.Tensor) and args[0].dim() == 2:
+            ids = args[0].expand(size, -1) if args[0].shape[0] == 1 else args[0]
+            return (ids.contiguous(), *args[1:])
         return args
 
     handles = [m.register_forward_pre_hook(expand) for m in model.modules() if type(m) is nn.Embedding]
