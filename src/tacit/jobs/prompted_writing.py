@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,9 +37,9 @@ from tacit.noise.laplace import add_laplace
 from tacit.noise.source import Source, StreamKey, public_generator
 from tacit.progress import WorkProgress
 from tacit.rounding import rounded_up
-from tacit.training.prompting.batches import PrivateRecord, digest_of_records, first_of_users, in_batches
-from tacit.training.prompting.generation import Writing, waves, write_wave
-from tacit.training.prompting.law import RESERVED, STEPS, AveragedLaw
+from tacit.training.prompting.batches import PrivateRecord, digest_of_records, first_of_users, in_batches, seated
+from tacit.training.prompting.generation import Writing, next_wave, write_wave
+from tacit.training.prompting.law import AveragedLaw
 from tacit.training.prompting.plan import BatchPlan, plan_label
 from tacit.training.prompting.reading import check_rows
 from tacit.training.synthesis.codes import ControlCodes
@@ -51,6 +52,12 @@ if TYPE_CHECKING:
 COUNTS, TEXTS = 0, 1
 """The streams of a run: of the label counts, and of the texts of a batch."""
 NO_SUBJECT = "anything"
+WAVE_BYTES = 2 << 30
+"""About how much memory the attention caches of the prompts may take."""
+MOST_ROWS = 640
+"""Records read side by side at most: more fill the rows hardly better."""
+FILLED = 0.6
+"""The share of rows that usually hold a record."""
 
 
 # The budget ---------------------------------------------------------------------------------------------------------
@@ -181,7 +188,8 @@ class _Work:
     def texts_of(self, plan: BatchPlan, records: Sequence[PrivateRecord]) -> list[str]:
         """The texts of a label, in the order of its batches."""
         config = self.config
-        batches = in_batches(records, plan.batches, self.draft.key.key)
+        key = self.draft.key.key
+        batches = [seated(batch, key) for batch in in_batches(records, plan.batches, key)]
         reader = reader_of(config, self.model, plan.label)
         writing = Writing(
             plan.law,
@@ -193,8 +201,13 @@ class _Work:
             plan.candidates,
         )
         self._end += plan.usual_draws
+        most_rows = rows_in_memory(reader, plan.tokens)
         texts: list[str] = []
-        for wave in waves(plan.batches, plan.law.batch):
+        start, kept = 0, 0
+        while start < plan.batches and kept < plan.rows:
+            wave = next_wave(
+                start, plan.batches, plan.law.batch, most_rows=most_rows, usual=_usual_batches(plan, start, kept)
+            )
             missing = [number for number in wave if (plan.label, number) not in self._finished]
             if missing:
                 drawn = write_wave(
@@ -209,14 +222,13 @@ class _Work:
                     self._finished[plan.label, number] = tokens
             texts += [self._text(ids) for number in wave for ids in self._finished[plan.label, number]]
             self._step((len(wave) - len(missing)) * plan.tokens)
-            if self._enough(plan, texts):
-                break
+            start, kept = wave.stop, self._kept(plan, texts)
         self._done = self._end
         return texts
 
-    def _enough(self, plan: BatchPlan, texts: Sequence[str]) -> bool:
-        """Whether so many texts are there that no further batch has to write: released texts alone decide."""
-        return sum(_sieve(self.config).keep([(plan.label,)] * len(texts), texts)) >= plan.rows
+    def _kept(self, plan: BatchPlan, texts: Sequence[str]) -> int:
+        """How many texts pass the filters: released texts alone decide when no further batch has to write."""
+        return sum(_sieve(self.config).keep([(plan.label,)] * len(texts), texts))
 
     def _stream(self, label: str, batch: int) -> Source:
         return self.draft.key.stream(TEXTS, f"{batch}\n{label}".encode())
@@ -229,6 +241,18 @@ class _Work:
         self._done = min(self._end, self._done + tokens)
         if self._progress is not None:
             self._progress("drawing tokens", self._done, self._total)
+
+
+def rows_in_memory(reader: FramedReader, tokens: int) -> int:
+    """How many records are held in memory at a time: by public numbers alone."""
+    return max(reader.rows, min(MOST_ROWS, int(FILLED * WAVE_BYTES / reader.row_bytes(tokens))))
+
+
+def _usual_batches(plan: BatchPlan, done: int, kept: int) -> int:
+    """About how many more batches there have to be, by the plan or, after some are written, by what they gave."""
+    if done == 0 or kept == 0:
+        return plan.usual_draws // plan.tokens
+    return math.ceil((plan.rows - kept) * done / kept)
 
 
 def _noisy_counts(
@@ -309,10 +333,9 @@ def promise(config: PromptingConfig, model: CausalModel, delta: float) -> Guaran
         assumptions=(
             SECRET_KEY,
             "the language model, its tokenizer and the prompts were fixed without looking at the records",
-            f"prompts are computed in constant shapes of {config.physical} rows, so that the numbers of a record do "
-            "not depend on what other rows hold; that they do not depend on the row either was checked with public "
-            f"text, and a difference below {1 / STEPS:g} in {RESERVED} times the planned records of a batch is paid "
-            "for",
+            f"prompts are computed in constant shapes of {config.physical} rows, a record always in the row that a "
+            "keyed hash of itself names, so that its numbers depend neither on other records nor on how many there "
+            "are; that they do not depend on what other rows hold was checked with public text, bit by bit",
             *label_lines(config, config.label_column),
             *(("one row of each user is read, chosen by a keyed hash",) if config.user_column is not None else ()),
         ),

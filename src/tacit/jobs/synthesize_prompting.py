@@ -42,7 +42,7 @@ from tacit.text.files import format_of
 TEXT, LABEL = "{text}", "{label}"
 PUBLIC_PROMPT = "What people ask and write about {label}, one per line:\n"
 PROMPT = PUBLIC_PROMPT + "{text}\n"
-USUAL_BOUNDS = {"difference": 2.5, "logits": 5.0}
+USUAL_BOUNDS = {"difference": 4.0, "logits": 5.0}
 
 
 class PromptingConfig(PromptedRows):

@@ -10,7 +10,7 @@ import pytest
 from tacit.account.zcdp import choice_rho
 from tacit.arrays import Floats
 from tacit.errors import BadParameterError
-from tacit.training.prompting.law import RESERVED, STEPS, AveragedLaw, Bounding
+from tacit.training.prompting.law import STEPS, AveragedLaw, Bounding
 from tests.training.prompting.toy import OUTPUTS, largest_loss, law_of_two, neighbors, toy_logits
 
 DOMAIN = ("a", "b", "c", "d")
@@ -40,7 +40,7 @@ def test_two_tokens_for_all_data_sets_with_a_record_more(
 
 @pytest.mark.parametrize("bounding", ["logits", "difference"])
 def test_the_price_is_reached_by_the_worst_records(bounding: Bounding) -> None:
-    """A record that pulls one token up and all others down: 2c / (sT) to a thousandth, without the reserve."""
+    """A record that pulls one token up and all others down: 2c / (sT) to a hundredth."""
     law = AveragedLaw(2.0, 1.0, 10, bounding)
     public = np.zeros(OUTPUTS, dtype=np.float32)
     towards = np.full((1, OUTPUTS), -50.0, dtype=np.float32)
@@ -72,16 +72,16 @@ def test_replacing_a_record_costs_twice_the_range() -> None:
     assert AveragedLaw(3.0, 1.0, 3, "logits").width(OUTPUTS) < worst <= law.width(OUTPUTS)
 
 
-def test_others_that_move_by_a_step_are_paid_for() -> None:
-    """A record comes, and every other one is computed in another row, where rounding moves it by one step."""
-    law = AveragedLaw(1.0, 1.0, 4, "logits")
+def test_the_numbers_of_a_record_are_its_own() -> None:
+    """Bit by bit, whatever stands beside it, and however the array lies in memory."""
     rng = np.random.default_rng(0)
-    for _ in range(300):
-        others = rng.integers(-law.bound, law.bound, (RESERVED * law.batch, OUTPUTS))
-        moved = np.clip(others + rng.integers(-1, 2, others.shape), -law.bound, law.bound)
-        extra = rng.choice([-law.bound, law.bound], OUTPUTS)
-        p, q = law.law(others.sum(axis=0)), law.law(moved.sum(axis=0) + extra)
-        assert largest_loss(p, q) <= law.width(OUTPUTS)
+    logits, public = (rng.normal(0, 4, size).astype(np.float32) for size in ((9, 1000), 1000))
+    for bounding in ("logits", "difference"):
+        law = AveragedLaw(2.0, 1.0, 4, bounding)  # type: ignore[arg-type]
+        numbers = law.bounded(logits, public)
+        for count in (1, 2, 5):
+            assert np.array_equal(law.bounded(logits[:count], public), numbers[:count])
+        assert np.array_equal(law.bounded(np.asfortranarray(logits), public), numbers)
 
 
 # Mistakes that the same check must refute ---------------------------------------------------------------------------

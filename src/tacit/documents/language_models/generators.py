@@ -108,9 +108,16 @@ class CausalModel(_Generator):
         running, logits = self.begin_logits(texts, frame, input_tokens)
         return running, self._scores(logits)
 
-    def begin_logits(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> tuple[Continuation, Tensor]:
-        """The same as `begin`, with the numbers of the model as they are: one for each of its outputs."""
-        width = input_tokens + len(frame.after)
+    def begin_logits(
+        self, texts: Sequence[str], frame: Frame, input_tokens: int, *, blank: int = 0
+    ) -> tuple[Continuation, Tensor]:
+        """The same as `begin`, with the numbers of the model as they are: one for each of its outputs.
+
+        blank   so many columns more than the longest text takes, masked in every row. With one of them no reading is
+                without a mask, for which transformers take another way of computing: whether *all* texts are long would
+                then show in the last digits of each of them
+        """
+        width = input_tokens + blank + len(frame.after)
         rows, masks = [], []
         for text in texts:
             ids = [*self.tokens(text, input_tokens), *frame.after]

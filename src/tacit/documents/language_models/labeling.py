@@ -2,7 +2,7 @@
 
     public instruction | padding | examples of the set | question | label
 
-A set always stands in its own row and all rows are equally wide, so the numbers of a set are a function of its own
+A set always stands in its own row and all rows are equally wide, one column wider than the longest set, so the numbers of a set are a function of its own
 examples and of the question. (In another row of the same shape they may differ in their last digits, and a vote could
 change; so sets that have no row of their own, because they come and go, are read one at a time: `rows=1`.) The examples
 are read once; then every question and every label is read after them.
@@ -57,7 +57,7 @@ class SetReader:
         model.check_room(len(self._before) + most * example + example, "a set of examples with a question")
         if not all(self._names):
             raise BadParameterError("empty-label", "a label has no tokens: name every label with letters")
-        self._width = most * example
+        self._width = most * example + 1  # one column is blank in all rows: see `CausalModel.begin_logits`
         shown = [self._tokens_of(examples[:most]) for examples in sets]
         self._readings = [self._read(shown[start : start + rows], rows) for start in range(0, max(1, len(shown)), rows)]
         self._count = len(sets)
@@ -73,7 +73,7 @@ class SetReader:
         for text, label in examples:
             tokens += [*self._text, *self.model.tokens(text, self._input_tokens), *self._label]
             tokens += [*self.model.plain(f" {label}"), *self.model.plain("\n\n")]
-        return tokens[: self._width]
+        return tokens[: self._width - 1]
 
     def _read(self, sets: Sequence[Sequence[int]], rows: int) -> Continuation:
         """So many rows, blank ones where sets are missing, with the cache behind their examples."""

@@ -1,7 +1,7 @@
 """Prompts with private texts, read side by side by a causal model in a constant shape.
 
-All rows are as wide as the longest text may be and every reading has the same number of rows, blank ones where texts
-are missing, so the numbers of a row are a function of its own text. A row can begin anew behind its prompt: the tokens
+All rows are one column wider than the longest text may be, so that every row has a mask, and every reading has the same
+number of rows, empty ones where texts are missing. So the numbers of a row are a function of its own text. A row can begin anew behind its prompt: the tokens
 that were written stay in the cache, masked, and positions go back, so the prompt is read once for many texts.
 """
 
@@ -58,13 +58,23 @@ class FramedReader:
     input_tokens: int
 
     def read(self, texts: Sequence[str]) -> CachedReading:
-        """The prompts of these texts; the rest of the rows is blank."""
-        filled = [*texts, *[""] * (self.rows - len(texts))]
-        return self._reading(filled, self.frame, self.input_tokens)
+        """The prompts of exactly `rows` texts, each in its own row; empty ones where no record is."""
+        if len(texts) != self.rows:
+            raise ValueError(f"{len(texts)} texts for {self.rows} rows")
+        return self._reading(texts, self.frame, self.input_tokens)
 
     def read_public(self, copies: int) -> CachedReading:
         """The prompt without any text, so many times; computed apart from all private prompts."""
         return self._reading([""] * copies, self.public, 1)
 
+    def row_bytes(self, tokens: int) -> int:
+        """About how much memory a row takes after so many tokens: its keys and values in all layers."""
+        config = self.model.model.config
+        heads = int(config.num_attention_heads)
+        size = getattr(config, "head_dim", None) or config.hidden_size // heads
+        kept = getattr(config, "num_key_value_heads", None) or heads
+        width = len(self.frame.before) + self.input_tokens + len(self.frame.after) + tokens
+        return width * int(config.num_hidden_layers) * 2 * kept * size * 4
+
     def _reading(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> CachedReading:
-        return CachedReading(self.model, *self.model.begin_logits(texts, frame, input_tokens))
+        return CachedReading(self.model, *self.model.begin_logits(texts, frame, input_tokens, blank=1))

@@ -7,6 +7,10 @@ cut from a list by position would not do: a record at the top of a file moves ev
 Copies of the same record are told apart by their number (first, second ...), so that they spread over the batches: one
 copy more is the copy with the next number, and the others stay where they are.
 
+A record is computed in the row that its *seat* names, a keyed hash of itself alone as well (`seated`). So a record more
+or less moves no other record to another row, whatever their number, and a processor that adds up the numbers of one row
+in another order than those of the next changes nothing about the others.
+
 The key is that of the run: it is secret, drawn by the operating system, and erased with the noise.
 """
 
@@ -25,6 +29,14 @@ class PrivateRecord:
     text: str
     label: str = ""
     user: str = ""
+
+
+@dataclass(frozen=True)
+class SeatedText:
+    """The text of a record, and a number that says in which row it is computed."""
+
+    text: str
+    seat: int
 
 
 def keyed_digests(records: Sequence[PrivateRecord], key: bytes, purpose: bytes) -> list[int]:
@@ -47,6 +59,15 @@ def in_batches(records: Sequence[PrivateRecord], batches: int, key: bytes) -> li
     for digest, record in zip(keyed_digests(records, key, b"tacit-batch"), records, strict=True):
         cut[digest % batches].append((digest, record))
     return [[record for _, record in sorted(batch, key=lambda item: item[0])] for batch in cut]
+
+
+def seated(batch: Sequence[PrivateRecord], key: bytes) -> list[SeatedText]:
+    """The records of a batch with their seats.
+
+    Copies in a batch have the numbers 0, 1, 2 ..., so a copy more is one seat more, and the seats of the others stay.
+    """
+    seats = keyed_digests(batch, key, b"tacit-seat")
+    return [SeatedText(record.text, seat) for record, seat in zip(batch, seats, strict=True)]
 
 
 def first_of_users(records: Sequence[PrivateRecord], key: bytes) -> list[PrivateRecord]:

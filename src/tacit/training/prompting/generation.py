@@ -4,6 +4,10 @@ Every batch draws the same public number of tokens in all. A text ends at an end
 the batch begins another one at once, from the sums after its prompts, which it has already. So no batch waits for
 another, and all are finished at about the same time. Where texts end is a function of released tokens: post-processing.
 
+All records of a wave share readings of a constant shape. A record is in the row that its seat names, in the first
+reading where that row is free: a record more may move others to a later reading, never to another row, and their
+numbers stay bit by bit (`tacit.training.prompting.law`). The number of readings is that of the fullest row.
+
 The tokens of a batch are drawn from one stream of its own, made of the key of the run and of the name of the batch: a
 batch that is written again after a crash gets the noise that it had.
 """
@@ -18,14 +22,14 @@ import numpy as np
 
 from tacit.arrays import Floats32, Ids, Integers, Mask
 from tacit.noise.source import Source
-from tacit.training.prompting.batches import PrivateRecord
+from tacit.training.prompting.batches import SeatedText
 from tacit.training.prompting.law import AveragedLaw
 from tacit.training.prompting.reading import PromptReader, PromptReading
 
-WAVE_ROWS: Final = 236
-"""About so many prompts are held in memory at a time, with their attention caches."""
-MOST_PUBLIC: Final = 16
-"""Rows of the prompts without records, one for each batch at work."""
+MOST_BATCHES: Final = 64
+"""Batches at work side by side: each has a row of the prompt without records."""
+NOBODY: Final = -1
+"""The batch of a row that is blank."""
 
 
 @dataclass(frozen=True)
@@ -74,42 +78,45 @@ class _Moment:
 
 @dataclass
 class _Batch:
-    """A batch at work: the rows of its records in each reading, and what it has written."""
+    """A batch at work: where the rows of its records are (reading, row), and what it has written."""
 
     source: Source
-    rows: list[tuple[int, slice]]
+    cells: list[tuple[int, int]] = field(default_factory=list)
     start: _Moment | None = None
     texts: list[list[int]] = field(default_factory=list)
     current: list[int] = field(default_factory=list)
     drawn: int = 0
 
 
-def waves(batches: int, planned: int) -> list[range]:
-    """Batches that are written side by side: as many as are planned to have about `WAVE_ROWS` records together.
+def next_wave(start: int, batches: int, planned: int, *, most_rows: int, usual: int) -> range:
+    """The batches that are written side by side from batch `start` on.
 
-    By public numbers alone, because writing stops after a wave when there are texts enough.
+    As many as are planned to have `most_rows` records together, and no more than usually suffice. By public numbers and
+    released texts alone, because writing stops after a wave when there are texts enough.
     """
-    size = min(MOST_PUBLIC, max(1, WAVE_ROWS // planned))
-    return [range(start, min(start + size, batches)) for start in range(0, batches, size)]
+    size = max(1, min(MOST_BATCHES, most_rows // planned, usual))
+    return range(start, min(start + size, batches))
 
 
 def write_wave(
-    batches: Sequence[Sequence[PrivateRecord]],
+    batches: Sequence[Sequence[SeatedText]],
     sources: Sequence[Source],
     reader: PromptReader,
     writing: Writing,
     step: Callable[[], None] = lambda: None,
 ) -> list[list[list[int]]]:
     """The finished texts of each batch, as tokens; a last text that the tokens did not suffice for is left out."""
-    readings, layout = _read(batches, reader)
-    public = reader.read_public(MOST_PUBLIC)
-    working = [_Batch(source, rows) for source, rows in zip(sources, layout, strict=True)]
+    working = [_Batch(source) for source in sources]
+    readings, owners = _read(batches, reader)
+    for number, row in np.argwhere(owners != NOBODY).tolist():
+        working[owners[number, row]].cells.append((number, row))
+    public = reader.read_public(len(batches))
     for number, batch in enumerate(working):
         batch.start = _moment(batch, readings, public.logits[number], writing)
     moments = [batch.start for batch in working]
     while True:
-        anew = np.zeros(MOST_PUBLIC, dtype=bool)
-        tokens = np.full(MOST_PUBLIC, writing.support[0], dtype=np.int64)
+        anew = np.zeros(len(working), dtype=bool)
+        tokens = np.full(len(working), writing.support[0], dtype=np.int64)
         for number, batch in enumerate(working):
             if batch.drawn < writing.tokens:
                 moment = moments[number]
@@ -118,7 +125,7 @@ def write_wave(
         step()
         if all(batch.drawn >= writing.tokens for batch in working):
             return [batch.texts for batch in working]
-        _extend(working, readings, public, tokens, anew)
+        _extend(readings, owners, public, tokens, anew)
         moments = [
             _moment(batch, readings, public.logits[number], writing) if batch.drawn < writing.tokens else None
             for number, batch in enumerate(working)
@@ -143,22 +150,19 @@ def _draw(batch: _Batch, moment: _Moment, writing: Writing) -> tuple[int, bool]:
         return batch.current[-1], anew
 
 
-def _read(
-    batches: Sequence[Sequence[PrivateRecord]], reader: PromptReader
-) -> tuple[list[PromptReading], list[list[tuple[int, slice]]]]:
-    """All records in readings of constant shape, and where those of each batch are.
-
-    A batch has readings of its own: a record more in one batch leaves the rows of every other batch where they are.
-    """
-    size = reader.rows
-    readings: list[PromptReading] = []
-    layout = []
-    for batch in batches:
-        texts = [record.text for record in batch]
-        parts = [texts[start : start + size] for start in range(0, len(texts), size)]
-        layout.append([(len(readings) + number, slice(0, len(part))) for number, part in enumerate(parts)])
-        readings += [reader.read(part) for part in parts]
-    return readings, layout
+def _read(batches: Sequence[Sequence[SeatedText]], reader: PromptReader) -> tuple[list[PromptReading], Ids]:
+    """All records in readings of constant shape, and whose each row is: (readings, rows), numbers of batches."""
+    stacks: list[list[tuple[int, str]]] = [[] for _ in range(reader.rows)]
+    for number, batch in enumerate(batches):
+        for record in batch:
+            stacks[record.seat % reader.rows].append((number, record.text))
+    depth = max(map(len, stacks))
+    owners: Ids = np.full((depth, reader.rows), NOBODY, dtype=np.int64)
+    texts = [[""] * reader.rows for _ in range(depth)]
+    for row, stack in enumerate(stacks):
+        for level, (number, text) in enumerate(stack):
+            owners[level, row], texts[level][row] = number, text
+    return [reader.read(level) for level in texts], owners
 
 
 def _moment(batch: _Batch, readings: Sequence[PromptReading], public: Floats32, writing: Writing) -> _Moment:
@@ -166,22 +170,15 @@ def _moment(batch: _Batch, readings: Sequence[PromptReading], public: Floats32, 
     places = writing.candidates_after(public, len(batch.current))
     outputs = writing.support[places]
     reference = public[outputs]
-    sums = np.zeros(len(places), dtype=np.int64)
-    for number, rows in batch.rows:
-        sums += writing.law.bounded(readings[number].logits[rows][:, outputs], reference).sum(axis=0)
+    logits = np.empty((len(batch.cells), len(places)), dtype=np.float32)
+    for record, (number, row) in enumerate(batch.cells):
+        logits[record] = readings[number].logits[row, outputs]
+    sums: Integers = writing.law.bounded(logits, reference).sum(axis=0)
     return _Moment(places, sums, reference)
 
 
-def _extend(
-    working: Sequence[_Batch], readings: Sequence[PromptReading], public: PromptReading, tokens: Ids, anew: Mask
-) -> None:
-    """Give every row the token of its batch."""
+def _extend(readings: Sequence[PromptReading], owners: Ids, public: PromptReading, tokens: Ids, anew: Mask) -> None:
+    """Give every row the token of its batch; blank rows get that of the last one, which does not matter."""
     public.extend(tokens, anew)
-    for number, reading in enumerate(readings):
-        rows = len(reading.logits)
-        row_tokens, row_anew = np.full(rows, tokens[0]), np.zeros(rows, dtype=bool)
-        for place, batch in enumerate(working):
-            for where, slots in batch.rows:
-                if where == number:
-                    row_tokens[slots], row_anew[slots] = tokens[place], anew[place]
-        reading.extend(row_tokens, row_anew)
+    for reading, batches in zip(readings, owners, strict=True):
+        reading.extend(tokens[batches], anew[batches])

@@ -20,11 +20,17 @@ that the batch *has* would break this: all log-weights would then be scaled by a
 every sum by up to 2c: twice the range.
 
 **Rounding.** Sums are exact. The choice among K candidates compares integers; what the rounding of its weights adds to
-the range is `rounding_slack(K)`, and it is part of the price. The logits themselves are floating-point numbers. They
-are computed in constant shapes, so that the numbers of a record do not depend on what the other rows hold; but a record
-more may move the others to other *rows*, where a processor might add up in another order. The price pays for that as
-well: a record whose numbers differ by less than one step moves by at most one step after rounding, and `RESERVED * s`
-records may all do so at once. `RowCheck` (`tacit.training.prompting.reading`) looks at the start whether rows differ.
+the range is `rounding_slack(K)`, and it is part of the price. The logits themselves are floating-point numbers, whose
+last digits may hang on the row in which a record is computed. The proof needs that the numbers of all *other* records
+are bit by bit the same with a record more or less, however many they are. They are, by construction:
+
+- which row a record is computed in is a keyed hash of itself (`tacit.training.prompting.batches.seated`);
+- all readings have one constant shape, whatever they hold (`tacit.documents.language_models.reading`), and that the
+  numbers of a row do not hang on what other rows hold is checked at the start (`check_rows`);
+- a record is bounded on its own (`bounded`), in arrays whose shape is public.
+
+A model whose numbers differ from row to row as much as they can keeps the promise (`tests/training/prompting`). Records
+packed one after the other would break it: one at the top moves all others.
 """
 
 from __future__ import annotations
@@ -43,8 +49,6 @@ from tacit.noise.source import Source
 
 STEPS: Final = 1 << 12
 """Steps of the public grid in a unit of the logits."""
-RESERVED: Final = 2
-"""So many times the planned size of a batch, in records, may move by one step when a record comes or goes."""
 LOWEST: Final = -1e30
 GAIN: Final = 2.0
 """By how much the difference to the prediction without a record is enlarged before it is bounded: a small model follows
@@ -98,7 +102,7 @@ class AveragedLaw:
 
     def width(self, candidates: int) -> float:
         """The range of the choice of one token, and its pure epsilon: never below the truth."""
-        steps = self.changes * (self.bound + RESERVED * self.batch)
+        steps = self.changes * self.bound
         return (2.0 * steps / (self.batch * self.temperature * STEPS) + rounding_slack(candidates)) * (1 + ROUNDING)
 
     def rho(self, candidates: int) -> float:
@@ -110,15 +114,22 @@ class AveragedLaw:
     def bounded(self, logits: Floats32, reference: Floats32 | None = None) -> Integers:
         """The numbers of each record (rows, candidates), in whole steps between -bound and +bound.
 
-        A function of each row alone and of public data: `reference`, the logits without a record (candidates).
+        A function of each row alone and of public data: `reference`, the logits without a record (candidates). Every
+        row is worked on by itself, so that the shape of the arrays does not hang on the number of records.
         """
+        base = None if reference is None or self.bounding == "logits" else _log_law(_finite(reference))
+        steps: Integers = np.empty(logits.shape, dtype=np.int64)
+        for record, row in enumerate(logits):
+            steps[record] = self._steps_of_record(np.ascontiguousarray(row), base)
+        return steps
+
+    def _steps_of_record(self, logits: Floats32, base: Floats32 | None) -> Integers:
         finite = _finite(logits)
         if self.bounding == "logits":
-            numbers = finite - finite.max(axis=1, keepdims=True) + np.float32(self.clip)
+            numbers = finite - finite.max() + np.float32(self.clip)
         else:
-            assert reference is not None
-            further = np.float32(GAIN) * (_log_law(finite) - _log_law(_finite(reference)[None]))
-            numbers = further - np.float32(CENTER * self.clip)
+            assert base is not None
+            numbers = np.float32(GAIN) * (_log_law(finite) - base) - np.float32(CENTER * self.clip)
         steps = np.rint(np.clip(numbers, -self.clip, self.clip) * np.float32(STEPS)).astype(np.int64)
         clipped: Integers = np.clip(steps, -self.bound, self.bound)
         return clipped
@@ -128,7 +139,7 @@ class AveragedLaw:
         totals = sums
         if self.bounding == "difference":
             assert reference is not None
-            base = np.rint(_log_law(_finite(reference)[None])[0].astype(np.float64) * STEPS)
+            base = np.rint(_log_law(_finite(reference)).astype(np.float64) * STEPS)
             totals = sums + self.batch * np.maximum(base, -64 * STEPS).astype(np.int64)
         scale = 1.0 / (self.batch * self.temperature * STEPS)
         exponents: Floats = (totals.max() - totals).astype(np.float64) * scale
@@ -153,7 +164,7 @@ def _finite(logits: Floats32) -> Floats32:
 
 
 def _log_law(logits: Floats32) -> Floats32:
-    """Log-probabilities over the candidates, row by row."""
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    law: Floats32 = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    """Log-probabilities over the candidates."""
+    shifted = logits - logits.max()
+    law: Floats32 = shifted - np.log(np.exp(shifted).sum())
     return law

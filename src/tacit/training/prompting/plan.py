@@ -22,7 +22,7 @@ from typing import Final
 from tacit.account.zcdp import repeated_rho
 from tacit.training.prompting.law import AveragedLaw
 
-USUAL_SHARE: Final = 0.5
+USUAL_SHARE: Final = 0.75
 """How much of its longest length a text usually takes."""
 
 
