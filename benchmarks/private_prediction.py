@@ -134,7 +134,7 @@ class TimedReader(FramedReader):
     """A reader that notes when all prompts were read, and how many readings there are."""
 
     def __init__(self, reader: FramedReader) -> None:
-        super().__init__(reader.model, reader.frame, reader.public, reader.rows, reader.input_tokens)
+        super().__init__(reader.model, reader.frame, reader.public, reader.rows, reader.input_tokens, reader.length)
         self.readings, self.begun = 0, 0.0
 
     def read(self, texts: Any) -> Any:
@@ -150,8 +150,8 @@ class TimedReader(FramedReader):
 def speed(given: Any, rows: list[dict[str, str]]) -> dict[str, float]:
     """Predictions per CPU second: of a wave of texts as a run writes it, prompts not counted, and of the bare model.
 
-    The bare model continues the same prompts with a cache that grows by the same steps, and does nothing else. It does so
-    with as many rows as a reading of the wave holds records on average, and with all rows of a reading filled.
+    The bare model continues the same prompts with a cache that grows by the same steps, and does nothing else. It does
+    so with as many rows as a reading of the wave holds records on average, and with all rows of a reading filled.
     """
     config = PromptingConfig(data=rows, **settings(given, rows))
     model = load_causal("smollm2")
@@ -160,9 +160,7 @@ def speed(given: Any, rows: list[dict[str, str]]) -> dict[str, float]:
     plan = next(p for p in planned(config, {label: len(records)}, config.candidates, 1e-5))
     reader = TimedReader(reader_of(config, model, label))
     stops = np.array(["\n" in word for word in model.texts_of_tokens()]) | (model.support == model.end)
-    wave = next_wave(
-        0, plan.batches, plan.law.batch, most_rows=rows_in_memory(reader, plan.tokens), usual=plan.batches
-    )
+    wave = next_wave(0, plan.batches, plan.law.batch, most_rows=rows_in_memory(reader), usual=plan.batches)
     key = StreamKey.from_os()
     batches = [seated(batch, key.key) for batch in in_batches(records, plan.batches, key.key)][: len(wave)]
     keys = [key.stream(0, bytes([n])) for n in wave]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tacit
@@ -13,6 +14,7 @@ from tacit.account.ledger import open_ledger
 from tacit.account.zcdp import epsilon_of_rho, pure_rho
 from tacit.card import Card
 from tacit.cli.main import run as run_command
+from tacit.documents.language_models.reading import FramedReader
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Notion, Unit
 from tacit.jobs import synthesize_prompting
@@ -113,6 +115,9 @@ def test_a_crash_draws_nothing_twice(tiny: str, tmp_path: Path, monkeypatch: pyt
         calls.append(1)
         return whole(*arguments)  # type: ignore[arg-type]
 
+    def refusing(*_: object) -> None:
+        raise BadInputError("disk-full", "there is no room")
+
     monkeypatch.setattr(writing, "write_wave", breaking)
     monkeypatch.setattr(writing, "next_wave", lambda start, *_, **__: range(start, start + 1))
     with pytest.raises(KeyboardInterrupt):
@@ -134,6 +139,19 @@ def test_a_crash_draws_nothing_twice(tiny: str, tmp_path: Path, monkeypatch: pyt
     with pytest.raises(BadInputError) as other_options:
         tacit.synthesize(rows(), by="prompting", model=tiny, output=output, resume=True, **options | {"epsilon": 9.0})
     assert other_options.value.code == "another-run"
+    monkeypatch.setattr("tacit.training.prompting.plan.USUAL_SHARE", 0.5)
+    with pytest.raises(BadInputError) as other_plan:
+        tacit.synthesize(rows(), by="prompting", model=tiny, output=output, resume=True, **options)
+    monkeypatch.setattr("tacit.training.prompting.plan.USUAL_SHARE", 0.75)
+    assert other_plan.value.code == "other-plan"
+    assert state.exists()
+    released = writing.write_rows_with_card
+    monkeypatch.setattr(writing, "write_rows_with_card", refusing)
+    with pytest.raises(BadInputError) as no_room:
+        tacit.synthesize(rows(), by="prompting", model=tiny, output=output, resume=True, **options)
+    monkeypatch.setattr(writing, "write_rows_with_card", released)
+    assert no_room.value.code == "disk-full"
+    assert state.exists()
 
     result = tacit.synthesize(rows(), by="prompting", model=tiny, output=output, resume=True, **options)
     monkeypatch.setattr(StreamKey, "from_os", staticmethod(lambda: None))
@@ -144,6 +162,17 @@ def test_a_crash_draws_nothing_twice(tiny: str, tmp_path: Path, monkeypatch: pyt
     assert isinstance(straight, PromptedTexts)
     assert result.columns == straight.columns
     assert not state.exists()
+
+
+def test_rows_without_a_user_are_refused(tiny: str, tmp_path: Path) -> None:
+    """All of them would be taken for one person, who is not there."""
+    several = [*rows(), {"text": "play", "intent": "music", "author": " "}]
+    with pytest.raises(BadInputError) as refused:
+        tacit.synthesize(
+            several, by="prompting", model=tiny, output=tmp_path / "o.csv", **SMALL | {"user_column": "author"}
+        )
+    assert refused.value.code == "no-user"
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.filterwarnings("ignore:NEW LEDGER")
@@ -202,6 +231,55 @@ def test_what_is_refused(tiny: str, tmp_path: Path, changes: Options, code: str)
         made(tiny, tmp_path / "out.csv", **changes)
     assert refused.value.code == code
     assert not list(tmp_path.iterdir())
+
+
+# The reader -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reader(tiny: str) -> FramedReader:
+    from tacit.jobs.prompted_rows import load_causal
+    from tacit.jobs.prompted_writing import reader_of
+
+    config = PromptingConfig(data=rows(), model=tiny, **SMALL | {"physical": 4, "length": 3})
+    return reader_of(config, load_causal(tiny), "music")
+
+
+def test_a_row_is_the_same_bit_by_bit_beside_long_texts(reader: FramedReader) -> None:
+    """Where no text needs padding, transformers would leave the mask out and compute in another way."""
+    long = "a text that is longer than all tokens that are read of it"
+    beside = [[long, "b", "", "c d"], [long, long, long, long], [long, "", "", ""]]
+    seen = []
+    for texts in beside:
+        reading = reader.read(texts)
+        logits = [reading.logits[0].copy()]
+        for token in (1, 2, 3):
+            reading.extend(np.full(4, token), np.zeros(4, dtype=bool))
+            logits.append(reading.logits[0].copy())
+        assert not bool(reading._running.mask.all())
+        seen.append(np.stack(logits))
+    assert np.array_equal(seen[0], seen[1])
+    assert np.array_equal(seen[0], seen[2])
+
+
+def test_columns_of_finished_texts_are_dropped_without_a_trace(reader: FramedReader) -> None:
+    """Texts that begin anew at different times, for longer than the cache: predictions are those of a new reading."""
+    texts = ["a", "b c", "", "d"]
+    reading = reader.read(texts)
+    current: list[list[int]] = [[] for _ in texts]
+    widest = 0
+    for step in range(14):
+        anew = np.array([len(written) == 3 or (step + row) % 4 == 0 for row, written in enumerate(current)])
+        tokens = np.array([5 + (step * 3 + row) % 7 for row in range(4)])
+        current = [[*([] if new else old), int(t)] for old, new, t in zip(current, anew, tokens, strict=True)]
+        reading.extend(tokens, anew)
+        widest = max(widest, int(reading._running.mask.shape[1]))
+        for row, written in enumerate(current):
+            fresh = reader.read(texts)
+            for token in written:
+                fresh.extend(np.full(4, token), np.zeros(4, dtype=bool))
+            assert np.allclose(fresh.logits[row], reading.logits[row], atol=1e-4)
+    assert widest == reading._width + 2 * 3
 
 
 def test_a_file_of_options_runs_it(tiny: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tacit.noise.kept_key import create_private, erase, open_private
 from tacit.noise.source import KEY_BYTES, StreamKey, seed_key
 from tacit.text.files import storage_error, write_at
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 class KeyedDraft:
@@ -59,6 +59,24 @@ class KeyedDraft:
             raise BadInputError(
                 "other-rows",
                 "the private rows are not those that the stopped run '{path}' has read: give the same file, or start "
+                "over with {option.force}, which spends the budget again",
+                path=self.path,
+            )
+
+    def known_plan(self, plan: object) -> None:
+        """Refuse to go on by another plan than the one that the run began with, as another version might make it.
+
+        In other batches a record would be read a second time, beyond its price.
+        """
+        written = json.loads(json.dumps(plan))
+        before = [piece["plan"] for piece in self.pieces if "plan" in piece]
+        if not before:
+            self.add({"plan": written})
+        elif before[0] != written:
+            self.close()
+            raise BadInputError(
+                "other-plan",
+                "the stopped run '{path}' was planned by another version of Tacit: go on with that version, or start "
                 "over with {option.force}, which spends the budget again",
                 path=self.path,
             )

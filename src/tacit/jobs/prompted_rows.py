@@ -94,11 +94,14 @@ def private_records(
         table.select([text, *kept])
         for number, values in table.rows():
             cells = dict(zip([text, *kept], values, strict=True))
+            user = "" if config.user_column is None else cell_string(cells[config.user_column])
+            if config.user_column is not None and not user.strip():
+                raise BadInputError("no-user", "row {row:,} has no user: every row must belong to one", row=number)
             rows.append(
                 PrivateRecord(
                     text_value(cells[text], number, text),
                     "" if label_column is None else label_name(cells[label_column]),
-                    "" if config.user_column is None else cell_string(cells[config.user_column]),
+                    user,
                 )
             )
     if not rows:

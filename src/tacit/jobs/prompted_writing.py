@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 COUNTS, TEXTS = 0, 1
 """The streams of a run: of the label counts, and of the texts of a batch."""
 NO_SUBJECT = "anything"
+RELEASED_REFUSALS = ("budget-buys-nothing", "nothing-written")
+"""Errors that follow from noisy counts or drawn texts: they are releases, too, and nothing is left to go on with."""
 WAVE_BYTES = 2 << 30
 """About how much memory the attention caches of the prompts may take."""
 MOST_ROWS = 640
@@ -128,9 +131,10 @@ def written_rows(config: PromptingConfig, progress: WorkProgress | None) -> Prom
             charge.reserve(promised)
             try:
                 made = _released(config, model, (records, labels), draft, promised, delta, progress)
-            except BadInputError:
-                charge.commit()  # that the noisy counts suffice for nothing is a release, too
-                draft.delete()
+            except BadInputError as error:
+                if error.code in RELEASED_REFUSALS:
+                    charge.commit()
+                    draft.delete()
                 raise
             charge.commit()
     except BaseException:
@@ -161,16 +165,18 @@ def _released(
             epsilon=config.epsilon,
             length=config.length,
         )
+    draft.known_plan([dataclasses.asdict(plan) for plan in plans])
     work = _Work(config, model, draft, sum(plan.usual_draws for plan in plans), progress)
     written = {plan.label: work.texts_of(plan, [r for r in records if r.label == plan.label]) for plan in plans}
     texts, of_labels, refused = _kept(config, plans, written)
-    columns = {config.column or "text": texts}
+    column = config.column or ("text" if config.label_column != "text" else "texts")
+    columns = {column: texts}
     if config.label_column is not None:
         columns[config.label_column] = of_labels
     plan = shown_plan(config, plans, delta)
     card = card_of_rows(config, _with_numbers(promised, plans), texts, command="tacit synthesize")
     write_rows_with_card(config.output, columns, card)
-    return PromptedTexts(columns, config.column or "text", card, config.output, plan, refused)
+    return PromptedTexts(columns, column, card, config.output, plan, refused)
 
 
 class _Work:
@@ -201,7 +207,7 @@ class _Work:
             plan.candidates,
         )
         self._end += plan.usual_draws
-        most_rows = rows_in_memory(reader, plan.tokens)
+        most_rows = rows_in_memory(reader)
         texts: list[str] = []
         start, kept = 0, 0
         while start < plan.batches and kept < plan.rows:
@@ -216,6 +222,7 @@ class _Work:
                     reader,
                     writing,
                     partial(self._step, len(missing)),
+                    self._read,
                 )
                 for number, tokens in zip(missing, drawn, strict=True):
                     self.draft.add({"label": plan.label, "batch": number, "texts": tokens})
@@ -237,15 +244,19 @@ class _Work:
         kept = [token for token in ids if token != self.model.end]
         return self.model.text(kept).split("\n", 1)[0].strip()
 
+    def _read(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress("reading records", done, total)
+
     def _step(self, tokens: int) -> None:
         self._done = min(self._end, self._done + tokens)
         if self._progress is not None:
             self._progress("drawing tokens", self._done, self._total)
 
 
-def rows_in_memory(reader: FramedReader, tokens: int) -> int:
+def rows_in_memory(reader: FramedReader) -> int:
     """How many records are held in memory at a time: by public numbers alone."""
-    return max(reader.rows, min(MOST_ROWS, int(FILLED * WAVE_BYTES / reader.row_bytes(tokens))))
+    return max(reader.rows, min(MOST_ROWS, int(FILLED * WAVE_BYTES / reader.row_bytes)))
 
 
 def _usual_batches(plan: BatchPlan, done: int, kept: int) -> int:
@@ -296,7 +307,7 @@ def reader_of(config: PromptingConfig, model: CausalModel, label: str) -> Framed
     frame = model.frame(config.prompt.replace(LABEL, spoken))
     model.check_lengths(frame, config.input_tokens, config.length)
     ids = model.special_frame().before + model.plain(config.public_prompt.replace(LABEL, spoken))
-    return FramedReader(model, frame, Frame(ids[:-1], ids[-1:]), config.physical, config.input_tokens)
+    return FramedReader(model, frame, Frame(ids[:-1], ids[-1:]), config.physical, config.input_tokens, config.length)
 
 
 # The promise --------------------------------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
 """Prompts with private texts, read side by side by a causal model in a constant shape.
 
 All rows are one column wider than the longest text may be, so that every row has a mask, and every reading has the same
-number of rows, empty ones where texts are missing. So the numbers of a row are a function of its own text. A row can begin anew behind its prompt: the tokens
-that were written stay in the cache, masked, and positions go back, so the prompt is read once for many texts.
+number of rows, empty ones where texts are missing. So the numbers of a row are a function of its own text.
+
+A row can begin anew behind its prompt: the tokens that were written stay in the cache, masked, and positions go back,
+so the prompt is read once for many texts. Every step adds a column, and those of a text are the last ones: older
+columns are dropped when twice the longest text is there, after a number of steps that is the same for all readings.
 """
 
 from __future__ import annotations
@@ -20,10 +23,14 @@ if TYPE_CHECKING:
 
 
 class CachedReading:
-    """Prompts with their attention cache."""
+    """Prompts with their attention cache.
 
-    def __init__(self, model: CausalModel, running: Continuation, logits: Tensor) -> None:
+    length   tokens of the longest text behind a prompt: so many columns are kept at least
+    """
+
+    def __init__(self, model: CausalModel, running: Continuation, logits: Tensor, length: int) -> None:
         self._model = model
+        self._length = length
         self._running = running
         self._width = int(running.mask.shape[1])
         assert running.position is not None
@@ -33,12 +40,28 @@ class CachedReading:
     def extend(self, tokens: Ids, anew: Mask) -> None:
         """Append a token to each row; rows marked `anew` first forget all tokens behind their prompt."""
         running = self._running
+        if running.mask.shape[1] >= self._width + 2 * self._length:
+            self._drop_columns()
         if anew.any():
             assert running.position is not None
             rows = self._model.torch.from_numpy(anew)
             running.mask[rows, self._width :] = 0
             running.position[rows] = self._start[rows]
         self.logits = self._model.extend_logits(running, tokens).float().numpy()
+
+    def _drop_columns(self) -> None:
+        """Forget all columns between the prompt and the last ones, which hold the current text of every row."""
+        torch, running = self._model.torch, self._running
+
+        def kept(columns: Tensor, axis: int) -> Tensor:
+            end = columns.shape[axis]
+            parts = (columns.narrow(axis, 0, self._width), columns.narrow(axis, end - self._length, self._length))
+            return torch.cat(parts, dim=axis)
+
+        running.mask = kept(running.mask, 1)
+        with torch.inference_mode():
+            for layer in running.past.layers:
+                layer.keys, layer.values = kept(layer.keys, -2), kept(layer.values, -2)
 
 
 @dataclass
@@ -49,6 +72,7 @@ class FramedReader:
     public        the prompt without a text
     rows          prompts of a reading
     input_tokens  how many tokens of a text are read
+    length        tokens of the longest text that is written
     """
 
     model: CausalModel
@@ -56,6 +80,7 @@ class FramedReader:
     public: Frame
     rows: int
     input_tokens: int
+    length: int
 
     def read(self, texts: Sequence[str]) -> CachedReading:
         """The prompts of exactly `rows` texts, each in its own row; empty ones where no record is."""
@@ -67,14 +92,16 @@ class FramedReader:
         """The prompt without any text, so many times; computed apart from all private prompts."""
         return self._reading([""] * copies, self.public, 1)
 
-    def row_bytes(self, tokens: int) -> int:
-        """About how much memory a row takes after so many tokens: its keys and values in all layers."""
+    @property
+    def row_bytes(self) -> int:
+        """About how much memory a row takes: its keys and values in all layers."""
         config = self.model.model.config
         heads = int(config.num_attention_heads)
         size = getattr(config, "head_dim", None) or config.hidden_size // heads
         kept = getattr(config, "num_key_value_heads", None) or heads
-        width = len(self.frame.before) + self.input_tokens + len(self.frame.after) + tokens
+        width = len(self.frame.before) + self.input_tokens + len(self.frame.after) + 2 * self.length
         return width * int(config.num_hidden_layers) * 2 * kept * size * 4
 
     def _reading(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> CachedReading:
-        return CachedReading(self.model, *self.model.begin_logits(texts, frame, input_tokens, blank=1))
+        begun = self.model.begin_logits(texts, frame, input_tokens, blank=1)
+        return CachedReading(self.model, *begun, self.length)

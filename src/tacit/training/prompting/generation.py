@@ -104,10 +104,15 @@ def write_wave(
     reader: PromptReader,
     writing: Writing,
     step: Callable[[], None] = lambda: None,
+    read_prompts: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[list[list[int]]]:
-    """The finished texts of each batch, as tokens; a last text that the tokens did not suffice for is left out."""
+    """The finished texts of each batch, as tokens; a last text that the tokens did not suffice for is left out.
+
+    step          called after every token
+    read_prompts  called after every reading, with their number so far and in all
+    """
     working = [_Batch(source) for source in sources]
-    readings, owners = _read(batches, reader)
+    readings, owners = _read(batches, reader, read_prompts)
     for number, row in np.argwhere(owners != NOBODY).tolist():
         working[owners[number, row]].cells.append((number, row))
     public = reader.read_public(len(batches))
@@ -150,7 +155,9 @@ def _draw(batch: _Batch, moment: _Moment, writing: Writing) -> tuple[int, bool]:
         return batch.current[-1], anew
 
 
-def _read(batches: Sequence[Sequence[SeatedText]], reader: PromptReader) -> tuple[list[PromptReading], Ids]:
+def _read(
+    batches: Sequence[Sequence[SeatedText]], reader: PromptReader, read_prompts: Callable[[int, int], None]
+) -> tuple[list[PromptReading], Ids]:
     """All records in readings of constant shape, and whose each row is: (readings, rows), numbers of batches."""
     stacks: list[list[tuple[int, str]]] = [[] for _ in range(reader.rows)]
     for number, batch in enumerate(batches):
@@ -162,7 +169,11 @@ def _read(batches: Sequence[Sequence[SeatedText]], reader: PromptReader) -> tupl
     for row, stack in enumerate(stacks):
         for level, (number, text) in enumerate(stack):
             owners[level, row], texts[level][row] = number, text
-    return [reader.read(level) for level in texts], owners
+    readings = []
+    for level, of_level in enumerate(texts, start=1):
+        readings.append(reader.read(of_level))
+        read_prompts(level, depth)
+    return readings, owners
 
 
 def _moment(batch: _Batch, readings: Sequence[PromptReading], public: Floats32, writing: Writing) -> _Moment:

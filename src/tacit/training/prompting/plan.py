@@ -4,11 +4,11 @@ All records of a label are in one of B batches of the planned size s = count / B
 over one or several texts. Each token costs rho(s), about (c / (s T))^2 / 2, so a batch costs r rho(s). A record is in
 one batch of one label: the price of a record is that of its batch, and the batches pay side by side.
 
-To write n texts of up to L tokens, which take L / 2 on average, the batches draw r = n L / (2 B) tokens each, and at
-least L. Larger batches cost less budget, but are dearer to compute: every token reads every record of its batch. They
-give no better text, because a token is drawn from the *average* of a batch and no noise is added to it. So the plan
-takes the smallest batches, hence the largest B, that the budget allows. Where B batches can write more than n texts,
-the writing stops when there are enough, which is seen on released texts alone.
+To write n texts of up to L tokens, which take up to 3 L / 4 on average, the batches draw r = 3 n L / (4 B) tokens each,
+and at least L. Larger batches cost less budget, but are dearer to compute: every token reads every record of its batch.
+They give hardly better text, because a token is drawn from the *average* of a batch and no noise is added to it. So
+the plan takes the smallest batches, hence the largest B, that the budget allows. Where B batches can write more than n
+texts, the writing stops when there are enough, which is seen on released texts alone.
 
 The plan sees the noisy count of a label, not its records.
 """

@@ -47,9 +47,9 @@ class PromptReader(Protocol):
 def check_rows(reader: PromptReader, texts: Sequence[str]) -> None:
     """Refuse a model whose numbers for a row hang on what the other rows of the same shape hold.
 
-    One public text is read in the first, a middle and the last row, among other texts, among empty ones and among copies
-    of the longest one, which leave no room for padding; then tokens follow, others in the other rows, which also begin
-    anew. The logits of the three rows must be the same bit by bit.
+    One public text is read in the first, a middle and the last row, among other texts, among empty ones and among
+    copies of a long one, which need no padding; then tokens follow, others in the other rows, which also begin anew.
+    Each of the three rows must have the same logits bit by bit in all cases.
     """
     probe, *others = texts
     places = sorted({0, reader.rows // 2, reader.rows - 1})
