@@ -75,7 +75,7 @@ class PromptingConfig(PromptedRows):
     logit_bound: Annotated[
         float | None,
         Field(
-            gt=0, description="How far the prediction of one record may reach; 2.5 for 'difference', 5 for 'logits'."
+            gt=0, description="How far the prediction of one record may reach; 4 for 'difference', 5 for 'logits'."
         ),
         Option(Group.PRIVACY, metavar="C"),
     ] = None

@@ -77,7 +77,7 @@ def test_the_numbers_of_a_record_are_its_own() -> None:
     rng = np.random.default_rng(0)
     logits, public = (rng.normal(0, 4, size).astype(np.float32) for size in ((9, 1000), 1000))
     for bounding in ("logits", "difference"):
-        law = AveragedLaw(2.0, 1.0, 4, bounding)  # type: ignore[arg-type]
+        law = AveragedLaw(2.0, 1.0, 4, bounding)
         numbers = law.bounded(logits, public)
         for count in (1, 2, 5):
             assert np.array_equal(law.bounded(logits[:count], public), numbers[:count])

@@ -4,8 +4,8 @@
 
 A set always stands in its own row and all rows are equally wide, one column wider than the longest set, so the numbers
 of a set are a function of its own examples and of the question. (In another row of the same shape they may differ in
-their last digits, and a vote could change; so sets that have no row of their own, because they come and go, are read one
-at a time: `rows=1`.) The examples are read once; then every question and every label is read after them.
+their last digits, and a vote could change; so sets that have no row of their own, because they come and go, are read
+one at a time: `rows=1`.) The examples are read once; then every question and every label is read after them.
 
 Small models name one label far more often than others, whatever they are asked. So the score of a label is its
 log-probability after the question less the one after an empty question, with the same examples.
