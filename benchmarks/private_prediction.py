@@ -1,6 +1,6 @@
 """Text by private prediction: is it as good to learn from as real rows, and what does the privacy cost in speed?
 
-    python benchmarks/private_prediction.py CELLS                    # about 20 minutes of one core
+    python benchmarks/private_prediction.py CELLS                    # about 40 minutes of one core
     python benchmarks/private_prediction.py CELLS --rows 210 --length 16
     python benchmarks/private_prediction.py CELLS --speed            # the second table alone
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import csv
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,8 @@ def speed(given: Any, rows: list[dict[str, str]]) -> dict[str, float]:
     model = load_causal("smollm2")
     label = config.labels[0]
     records = [PrivateRecord(row["text"], label) for row in rows if row["intent"] == label]
-    plan = next(p for p in planned(config, {label: len(records)}, config.candidates, 1e-5))
+    counts = Counter(row["intent"] for row in rows)
+    plan = next(p for p in planned(config, dict(counts), config.candidates, 1e-6) if p.label == label)
     reader = TimedReader(reader_of(config, model, label))
     stops = np.array(["\n" in word for word in model.texts_of_tokens()]) | (model.support == model.end)
     wave = next_wave(0, plan.batches, plan.law.batch, most_rows=rows_in_memory(reader), usual=plan.batches)

@@ -74,9 +74,7 @@ class PromptingConfig(PromptedRows):
     ] = "difference"  # fmt: skip
     logit_bound: Annotated[
         float | None,
-        Field(
-            gt=0, description="How far the prediction of one record may reach; 4 for 'difference', 5 for 'logits'."
-        ),
+        Field(gt=0, description="How far the prediction of one record may reach; 4 for 'difference', 5 for 'logits'."),
         Option(Group.PRIVACY, metavar="C"),
     ] = None
     batch_records: Annotated[
