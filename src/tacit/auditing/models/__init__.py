@@ -5,6 +5,7 @@ membership     was this text in the training data? loss, calibrated losses, shad
 blind          the same question without the model: do the files differ by themselves?
 rates          shares and areas under curves with their intervals
 one_run        a lower bound on epsilon from a single training run
+curve_audit    the same for an assumed family of trade-off curves (trade_offs), which is tighter
 gradient_canaries   scores for it, from canaries among the gradients of a step
 topic_canaries      scores for it, from canaries among the texts of topics by noisy statistics
 canaries       made-up secrets put into the training data, and how well the model knows them (exposure)

@@ -8,6 +8,8 @@ The bound from one training run (`one_run`) needs records that were included by 
 
 For a claim about replacing a record, coins are handled like a split: the two records of a pair change together. Files
 whose split is not known give a number and refute nothing.
+
+Beside it stands the bound for Gaussian trade-off curves (`curve_audit`): larger, for an assumption that it names.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from scipy.stats import binomtest
 from tacit.arrays import Floats
 from tacit.auditing.models.canaries import Canary, observations
 from tacit.auditing.models.claimed import ModelClaim
+from tacit.auditing.models.curve_audit import audit_gaussian, gaussian_section
 from tacit.auditing.models.one_run import (
     SMALLEST_GUESSES,
     Observations,
@@ -83,14 +86,15 @@ def bound_of_members(observed: Observations, split: Split, settings: BoundSettin
     fair = observed if by_coins else _fair(observed, settings.seed)
     if fair is None or (not by_coins and fair.canaries < SMALLEST_GUESSES):
         return []
+    changes = changed_records(settings.adjacency, coins=by_coins)
     audit = audit_observations(
-        fair,
-        delta=settings.delta,
-        confidence=settings.confidence,
-        changes=changed_records(settings.adjacency, coins=by_coins),
-        seed=settings.seed,
+        fair, delta=settings.delta, confidence=settings.confidence, changes=changes, seed=settings.seed
     )
-    return [one_run_section(audit, settings.epsilon, proven=split != "unknown", condition=CONDITION)]
+    condition = "" if split != "unknown" else CONDITION
+    return [
+        one_run_section(audit, settings.epsilon, proven=split != "unknown", condition=CONDITION),
+        *_gaussian(fair, settings, settings.confidence, changes, "Lower bound on epsilon", condition),
+    ]
 
 
 def bounds_of_canaries(
@@ -108,17 +112,28 @@ def bounds_of_canaries(
         fair = observed if by_coins else _fair(observed, settings.seed)
         if fair is None or fair.canaries < SMALLEST_GUESSES:
             continue
+        confidence = 1 - (1 - settings.confidence) / len(levels)
+        changes = changed_records(settings.adjacency, coins=by_coins, repeats=repeats)
         audit = audit_observations(
-            fair,
-            delta=settings.delta,
-            confidence=1 - (1 - settings.confidence) / len(levels),
-            changes=changed_records(settings.adjacency, coins=by_coins, repeats=repeats),
-            seed=settings.seed,
+            fair, delta=settings.delta, confidence=confidence, changes=changes, seed=settings.seed
         )
         times = "once" if repeats == 1 else f"{repeats} times"
         title = f"Lower bound on epsilon from canaries inserted {times}"
         sections.append(one_run_section(audit, settings.epsilon, title=title))
+        sections += _gaussian(fair, settings, confidence, changes, title)
     return sections
+
+
+def _gaussian(
+    fair: Observations, settings: BoundSettings, confidence: float, changes: int, title: str, condition: str = ""
+) -> list[Section]:
+    """The bound for Gaussian curves; none for pure claims, which no Gaussian curve keeps."""
+    if settings.delta == 0:
+        return []
+    audit = audit_gaussian(
+        fair, delta=settings.delta, confidence=confidence, changes=changes, claim=settings.epsilon, seed=settings.seed
+    )
+    return [gaussian_section(audit, settings.epsilon, title=f"{title}, for Gaussian curves", condition=condition)]
 
 
 def _fair(observed: Observations, seed: int) -> Observations | None:
