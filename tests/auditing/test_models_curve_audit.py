@@ -94,7 +94,7 @@ def test_any_mechanism_of_two_coins_is_within_its_own_curve():
 
 def test_abstaining_by_the_release_is_paid_for():
     """The mistake: averages over the r guesses instead of all m canaries. An auditor of Gaussian coordinates who
-    guesses only the extreme ones is right far more often than that would allow: an honest mechanism would be refuted."""
+    guesses only the extreme ones is right more often than that would allow: an honest mechanism would be accused."""
     observed, truth = gaussian_release(1.0, 40_000, 3), GaussianCurve(1.0)
     correct = correct_guesses(observed, Rule(200, 200))
     assert not curve_refuted(40_000, 400, correct, truth, 0.05)
