@@ -34,7 +34,7 @@ from measure import Report, say
 from tacit.documents.language_models.reading import FramedReader
 from tacit.evaluation.downstream import Labeled, evaluate_downstream
 from tacit.evaluation.learners import make_learner
-from tacit.jobs.prompted_rows import load_causal
+from tacit.jobs.prompted_rows import load_reader
 from tacit.jobs.prompted_writing import planned, reader_of, rows_in_memory
 from tacit.jobs.synthesize_prompting import PromptedTexts, PromptingConfig, run
 from tacit.noise.source import StreamKey, public_generator
@@ -84,7 +84,7 @@ def without_records(given: Any, rows: list[dict[str, str]]) -> Path:
     if output.exists():
         return output
     config = PromptingConfig(data=rows, **settings(given, rows))
-    model = load_causal("smollm2")
+    model = load_reader("smollm2")
     stops = np.array(["\n" in word for word in model.texts_of_tokens()]) | (model.support == model.end)
     law = AveragedLaw(config.bound, config.temperature, 1, "difference")
     writing = Writing(law, model.support, stops, given.length * 2, given.length, 2, config.candidates)
@@ -155,7 +155,7 @@ def speed(given: Any, rows: list[dict[str, str]]) -> dict[str, float]:
     so with as many rows as a reading of the wave holds records on average, and with all rows of a reading filled.
     """
     config = PromptingConfig(data=rows, **settings(given, rows))
-    model = load_causal("smollm2")
+    model = load_reader("smollm2")
     label = config.labels[0]
     records = [PrivateRecord(row["text"], label) for row in rows if row["intent"] == label]
     counts = Counter(row["intent"] for row in rows)

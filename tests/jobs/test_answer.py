@@ -50,9 +50,9 @@ def test_other_sets_do_not_change_the_votes_of_a_set(tiny: str) -> None:  # noqa
     import numpy as np
 
     from tacit.documents.language_models.labeling import SetReader
-    from tacit.jobs.prompted_rows import load_causal
+    from tacit.jobs.prompted_rows import load_reader
 
-    model = load_causal(tiny)
+    model = load_reader(tiny)
     sets = [[("play a song", "music")], [], [("fly to rome", "travel"), ("go home", "travel")]]
     changed = [sets[0], [("a new record that is rather long", "travel")], sets[2]]
     before, after = (
@@ -70,9 +70,9 @@ def test_scores_are_those_of_the_whole_prompt_read_at_once(tiny: str) -> None:  
     import numpy as np
 
     from tacit.documents.language_models.labeling import NO_QUESTION, SetReader
-    from tacit.jobs.prompted_rows import load_causal
+    from tacit.jobs.prompted_rows import load_reader
 
-    model = load_causal(tiny)
+    model = load_reader(tiny)
     torch = model.torch
     reader = SetReader(
         model, [[("play a song", "music")], [("x", "travel"), ("fly", "travel")]], ["music", "travel"], most=3,

@@ -238,11 +238,11 @@ def test_what_is_refused(tiny: str, tmp_path: Path, changes: Options, code: str)
 
 @pytest.fixture(scope="module")
 def reader(tiny: str) -> FramedReader:
-    from tacit.jobs.prompted_rows import load_causal
+    from tacit.jobs.prompted_rows import load_reader
     from tacit.jobs.prompted_writing import reader_of
 
     config = PromptingConfig(data=rows(), model=tiny, **SMALL | {"physical": 4, "length": 3})
-    return reader_of(config, load_causal(tiny), "music")
+    return reader_of(config, load_reader(tiny), "music")
 
 
 def test_a_row_is_the_same_bit_by_bit_beside_long_texts(reader: FramedReader) -> None:
