@@ -73,7 +73,7 @@ def show_learning(seeds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--learn", action="store_true")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
     if arguments.learn:
         show_learning(arguments.seeds)

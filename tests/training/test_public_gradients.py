@@ -16,6 +16,7 @@ from tacit.noise.source import StreamKey  # noqa: E402
 from tacit.training.adam_bc import AdamBC, squared_weights  # noqa: E402
 from tacit.training.clipping import FlatClipping  # noqa: E402
 from tacit.training.gradients import choose  # noqa: E402
+from tacit.training.gradients.examples import Outer, ParameterUses, PerExample  # noqa: E402
 from tacit.training.gradients.loop import Loop  # noqa: E402
 from tacit.training.gradients.scaling import scaled  # noqa: E402
 from tacit.training.plan import TrainingPlan  # noqa: E402
@@ -51,6 +52,28 @@ def test_scaled_norms_are_those_of_scaled_gradients(family):
     for name, value in sums.items():
         wanted = sum(factor * each[name] for factor, each in zip(factors, explicit, strict=True))
         torch.testing.assert_close(value, wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_slices_and_factors_of_sixteen_bits_are_counted_exactly():
+    """A stack of two matrices, one use of each, with factors of 16 bits: what is clipped is what is added up."""
+    generator = torch.Generator().manual_seed(0)
+
+    def use():
+        return Outer(*(torch.randn(3, 5, width, generator=generator).to(torch.bfloat16) for width in (4, 6)))
+
+    first, second = use(), use()
+    shape = torch.Size((2, 4, 6))
+    record = ParameterUses(slices={0: ParameterUses([first]), 1: ParameterUses([second])})
+    scale = torch.exp(2.0 * torch.randn(shape, generator=generator))
+    result = scaled(PerExample(torch.zeros(3), {}, {"w": record}, {"w": shape}), {"w": scale})
+    gradients = torch.stack([u.rows.double().transpose(1, 2) @ u.columns.double() for u in (first, second)], 1)
+    exact = (gradients * scale.double()).flatten(1).norm(dim=1)
+    norms = result.safe_squared_norms["w"].double().sqrt()
+    torch.testing.assert_close(norms, exact, rtol=1e-4, atol=0)
+    assert bool((norms >= exact * (1 - 1e-7)).all())
+    total = result.weighted_sums({"w": torch.tensor([1.0, 0.5, 0.0])})["w"].double()
+    wanted = (gradients[0] + 0.5 * gradients[1]) * scale.double()
+    torch.testing.assert_close(total, wanted, rtol=1e-4, atol=1e-5)
 
 
 class ClippedFirst(Preconditioned):

@@ -32,6 +32,11 @@ from tacit.training.strategies import apply_strategy
 from tacit.training.tasks import Task, task_named
 from tacit.training.team import Team
 
+SGD_FOR_BANDS = (
+    "banded noise is taken back in the sum of steps, which is what the optimizer sgd makes; Adam divides single steps "
+    "by their noise, which is larger, and learned less with it wherever it was measured"
+)
+
 
 def train_on_records(
     config: TrainConfig,
@@ -48,7 +53,8 @@ def train_on_records(
     records = read_records(config)
     plan = _plan(config, len(records.rows))
     run = run_of(config, records, plan, progress, released=released, model_name=model_name)
-    return carry_out(run, progress, resume=config.resume, test=records.test)
+    notes = (SGD_FOR_BANDS,) if isinstance(plan, BandedPlan) and plan.bands > 1 and config.optimizer != "sgd" else ()
+    return carry_out(run, progress, resume=config.resume, test=records.test, notes=notes)
 
 
 def _plan(config: TrainConfig, records: int) -> TrainingPlan:

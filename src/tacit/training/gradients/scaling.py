@@ -6,8 +6,9 @@ The sum needs no gradient of an example by itself; the norm does, because factor
 the algebra of outer products. So the gradients of one weight are written out, a few examples at a time, and forgotten.
 
 Rounding. Gradients that are written out and those that are added up are sums over the same positions t, in another
-order: a number is off by at most SAFETY sqrt(positions) u times the sum of |r_t| |c_t| (`examples.safe_squared_norm`),
-each of the two times, so s * that sum of absolute values is added to the norm twice.
+order, of factors that have 32 bits, or 16 which are exact in 32 (`examples.single`): a number is off by at most SAFETY
+sqrt(positions) u times the sum of |r_t| |c_t| (`examples.safe_squared_norm`), each of the two times, so s * that sum of
+absolute values is added to the norm twice.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from tacit.training.gradients.examples import SAFETY, UNIT, Outer, ParameterUses, PerExample
+from tacit.training.gradients.examples import SAFETY, UNIT, Outer, ParameterUses, PerExample, single
 
 WRITTEN_OUT = 2**24
 """How many numbers of gradients are written out at a time."""
@@ -46,9 +47,17 @@ def scaled(result: PerExample, scales: Mapping[str, Tensor]) -> ScaledPerExample
 
 def _squared_norms(record: ParameterUses, scale: Tensor, shape: torch.Size) -> Tensor:
     """Not less than the squared norms of what is added up, one for each example."""
+    if record.slices:
+        parts = [_squared_norms(uses, scale[place], shape[1:]) for place, uses in record.slices.items()]
+        of_slices = torch.stack(parts).sum(0)
+        if record.direct is None and not record.outer:
+            return of_slices
+        # Whatever of the slices the rest overlaps, the norm of a sum is at most the sum of the norms.
+        rest = _squared_norms(ParameterUses(record.outer, record.direct), scale, shape)
+        return (of_slices.sqrt() + rest.sqrt()).square()
     if not record.outer:
         assert record.direct is not None
-        return (record.direct * scale).flatten(1).square().sum(1)
+        return (single(record.direct) * scale).flatten(1).square().sum(1)
     examples = record.outer[0].columns.shape[0]
     together = max(1, WRITTEN_OUT // shape.numel())
     positions = sum(use.columns.shape[1] for use in record.outer)
@@ -70,12 +79,13 @@ def _written_out(record: ParameterUses, rows: slice, shape: torch.Size, *, absol
         total = part if total is None else total.add_(part)
     assert total is not None
     if record.direct is not None:
-        total += record.direct[rows].abs() if absolute else record.direct[rows]
+        direct = single(record.direct[rows])
+        total += direct.abs() if absolute else direct
     return total
 
 
 def _outer(use: Outer, rows: slice, shape: torch.Size, *, absolute: bool) -> Tensor:
-    left, right = use.rows[rows], use.columns[rows]
+    left, right = single(use.rows[rows]), single(use.columns[rows])
     if absolute:
         right = right.abs()
     if use.one_hot:
