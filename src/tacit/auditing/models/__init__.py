@@ -2,6 +2,8 @@
 
 scores         per-example losses of language models, classifiers, autoencoders and functions
 membership     was this text in the training data? loss, calibrated losses, shadow models (LiRA)
+difficulty, rmia, min_k   further signals of membership
+ceilings       what a claim allows these attacks at most
 blind          the same question without the model: do the files differ by themselves?
 rates          shares and areas under curves with their intervals
 one_run        a lower bound on epsilon from a single training run

@@ -10,10 +10,14 @@ from tacit.auditing.models import membership
 from tacit.auditing.models.blind import blind
 from tacit.auditing.models.bounds import BoundSettings, Split, bound_of_members, bounds_of_canaries
 from tacit.auditing.models.canaries import Canary, canary_section, exposures
+from tacit.auditing.models.ceilings import ceiling_table
+from tacit.auditing.models.difficulty import difficulty_signals
 from tacit.auditing.models.extraction import compare, extraction_section, sample
 from tacit.auditing.models.members import LabeledTexts
 from tacit.auditing.models.memorization import bleu, memorization_section, repeats
-from tacit.auditing.models.one_run import Observations
+from tacit.auditing.models.min_k import min_k_signal
+from tacit.auditing.models.one_run import Observations, changed_records
+from tacit.auditing.models.rmia import rmia_log_ratio, rmia_signals
 from tacit.auditing.models.scores import (
     AutoencoderScorer,
     CausalScorer,
@@ -23,9 +27,13 @@ from tacit.auditing.models.scores import (
     load_scorer,
 )
 from tacit.errors import BadInputError
+from tacit.guarantee import Adjacency
 from tacit.noise.source import new_source
 from tacit.progress import StepProgress
 from tacit.report import Section
+
+Side = tuple[list[str], TextLosses, TextLosses | None]
+"""Texts, their losses, and those of the reference if there is one."""
 
 WORST = 8
 REWRITTEN = 300
@@ -50,6 +58,7 @@ class ModelAttacks:
         epsilon."""
         sides = [self._losses("members", inside), self._losses("non-members", outside)]
         signals = {name: (_signal(name, *sides[0]), _signal(name, *sides[1])) for name in self._signals()}
+        signals |= self._recent_signals(*sides)
         confidence, seed = self.settings.confidence, self.settings.seed
         attacks = [
             membership.attack(name, *pair, delta=self.settings.delta, confidence=confidence, seed=seed)
@@ -62,6 +71,15 @@ class ModelAttacks:
         order = sorted(range(len(texts)), key=lambda i: -chosen[0][i])[:WORST]
         worst = [(float(own.mean[i]), None if base is None else float(base.mean[i]), texts[i]) for i in order]
         section = membership.membership_section(attacks, blind_test, worst)
+        claim = self.settings.claim
+        by_coins = split == "coins" and self.settings.adjacency is Adjacency.ADD_REMOVE
+        limits = ceiling_table(
+            attacks,
+            blind_test,
+            None if claim is None else (claim.epsilon, claim.delta),
+            changed_records(self.settings.adjacency, coins=by_coins),
+        )
+        section = replace(section, tables=(section.tables[0], limits, *section.tables[1:]))
         if figures:
             drawing = membership.roc_figure([(name, *pair) for name, pair in signals.items()])
             section = replace(section, figures=(drawing,))
@@ -71,7 +89,21 @@ class ModelAttacks:
         names = ["loss"] if self.scorer.kind == CLASSIFIER else ["loss", "zlib", "length"]
         return names if self.reference is None else [*names, "reference"]
 
-    def _losses(self, name: str, side: LabeledTexts) -> tuple[list[str], TextLosses, TextLosses | None]:
+    def _recent_signals(self, members: Side, non_members: Side) -> dict[str, tuple[Floats, Floats]]:
+        """Signals that look at both sides together, or at single tokens."""
+        signals = {"quantile": difficulty_signals(members, non_members, seed=self.settings.seed)}
+        if members[2] is not None and non_members[2] is not None:
+            signals["rmia"] = rmia_signals(
+                rmia_log_ratio(members[1], members[2]), rmia_log_ratio(non_members[1], non_members[2])
+            )
+        if isinstance(self.scorer, CausalScorer):
+            signals["min-k++"] = (
+                min_k_signal(self.scorer, members[0], self.bar("tokens of members")),
+                min_k_signal(self.scorer, non_members[0], self.bar("tokens of non-members")),
+            )
+        return signals
+
+    def _losses(self, name: str, side: LabeledTexts) -> Side:
         """Texts that have a loss, with it, and with that of the reference."""
         own = self.scorer.losses(side.texts, side.labels, self.bar(f"scoring {name}"))
         base = None

@@ -6,6 +6,9 @@ Signals, higher for texts that look trained on:
     reference   mean loss of a reference model - mean loss   Sablayrolles 2019; Watson et al. 2022
     zlib        -loss / bytes of the text under zlib         Carlini et al. 2021
     length      -loss / characters of the text
+    quantile    how far the loss lies below what is usual for such a text (`difficulty`)
+    rmia        against the ratio of other texts to a reference model (`rmia`)
+    min-k++     the least expected tokens of a text in a causal language model (`min_k`)
     shadow      ln N(s; in) - ln N(s; out), Gaussians fitted per text to models trained with and without it
                 (LiRA, Carlini et al., S&P 2022); offline: only models without it, s in standard deviations of them
 

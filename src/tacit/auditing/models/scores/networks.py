@@ -104,6 +104,18 @@ class CausalScorer(_ModelScorer):
             losses = self._nll(logits[:, :-1], ids[:, 1:]).sum(dim=1)
         return losses.numpy(), ids.shape[1] - 1
 
+    def predictions(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Places of texts of one length, what the model predicts for each of their tokens but the first, and those."""
+        rows, _ = self._rows(texts)
+        for places in _batches([(len(row), 0) for row in rows], self._width()):
+            ids = self._tensor([rows[i] for i in places])
+            if ids.shape[1] < 2:
+                yield places, ids[:, :0], ids[:, :0]
+                continue
+            with self.torch.inference_mode():
+                logits = self.model(input_ids=ids, attention_mask=self.torch.ones_like(ids)).logits
+            yield places, logits[:, :-1], ids[:, 1:]
+
 
 class MaskedScorer(_ModelScorer):
     kind = "masked language model"
