@@ -1,4 +1,4 @@
-"""What a claim allows an attack on membership at most, and what needs no model at all.
+"""The limits of an attack on membership: what needs no model at all, and what a claim allows at most.
 
 (epsilon, delta)-DP bounds every attack (Kairouz, Oh & Viswanath 2015):
 
