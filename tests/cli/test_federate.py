@@ -57,7 +57,7 @@ def test_a_trained_folder_has_a_model_and_a_card_for_users(folder, algorithm, ca
         assert "Poisson" in card["parameters"]["sampling rate"]
     assert "a0" not in (out / "card.json").read_text()
     assert transformers.AutoModelForSequenceClassification.from_pretrained(out).config.num_labels == 2
-    assert not (out / "private" / "checkpoint.pt").exists()
+    assert not (out.with_name(f"{out.name}.private") / "checkpoint.pt").exists()
 
 
 @pytest.mark.parametrize(

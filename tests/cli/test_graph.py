@@ -76,7 +76,7 @@ def test_c3_training_without_a_score_says_how_to_get_one(folder, capsys):
 def test_what_nodes_received_stays_in_the_private_folder_and_predictions_use_it(folder):
     assert train(folder, "--epsilon", 50, "-q") == 0
     assert predict(folder, "-o", folder / "with.csv") == 0
-    evidence = folder / "model" / "private" / "evidence.npz"
+    evidence = folder / "model.private" / "evidence.npz"
     with np.load(evidence) as file:
         assert set(file["names"].tolist()) == {f"n{i}" for i in range(120, 150)}
     evidence.unlink()

@@ -81,7 +81,7 @@ def test_plain_masking_takes_as_many_steps_to_compare_with(folder, capsys):
     assert json.loads((folder / "plain" / "task.json").read_text())["task"] == "fill"
     assert pretrain(folder, "--public", "made-up sentences", "--steps", 3) == 0
     for name in ("plain", "aware"):
-        with (folder / name / "private" / "log.csv").open(newline="") as file:
+        with (folder / f"{name}.private" / "log.csv").open(newline="") as file:
             assert [row["step"] for row in csv.DictReader(file)] == ["1", "2", "3"]
     capsys.readouterr()
     assert run([str(a) for a in (*plain, "--epsilon", 3, "-o", folder / "other")]) == 2

@@ -46,7 +46,7 @@ def test_the_card_promises_the_redacted_places_and_no_more(folder, capsys):
     card = json.loads((folder / "m" / "card.json").read_text())["guarantee"]
     assert card["adjacency"].endswith("with another that has the same redacted text")
     assert card["epsilon"] <= 8
-    assert (folder / "m" / "private" / "first-phase" / "model.safetensors").exists()
+    assert (folder / "m.private" / "first-phase" / "model.safetensors").exists()
 
 
 def test_redacted_texts_can_be_looked_at_first(folder, capsys):

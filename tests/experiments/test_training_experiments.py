@@ -29,10 +29,11 @@ from tacit.experiments.findings import load_findings
 from tacit.experiments.plan import Plan, make_plan
 from tacit.experiments.raw import Rows, read_json, read_lines, write_json, write_lines
 from tacit.experiments.steps import KEY_FILE, RUN_FOLDER, graph, kinds, sanitized, train
+from tacit.experiments.training import training_folder
 from tacit.experiments.validation import check_report
 from tacit.jobs.training.graphs import read_nodes_and_links
 from tacit.training.checkpoint import KEY, STATE
-from tacit.training.run import PRIVATE_FOLDER
+from tacit.training.private_folder import private_folder
 from tacit.training.tasks import Answering
 from tests.conftest import ROOT
 
@@ -297,7 +298,7 @@ def begun(parameters: dict[str, object], inputs: dict[str, Path], folder: Path) 
     task = StepTask("train", train.Train.model_validate(parameters).model_dump(), inputs, folder)
     with pytest.raises(StoppedError):
         execute(task, stopped_at(4))
-    return (folder / RUN_FOLDER / PRIVATE_FOLDER / KEY).read_bytes()
+    return (private_folder(training_folder(folder)) / KEY).read_bytes()
 
 
 def raw(folder: Path) -> bytes:
@@ -331,7 +332,7 @@ def test_a_finished_training_whose_step_was_stopped_is_not_repeated(texts: Path,
     folder.mkdir()
     train.run(parameters, {"data": texts}, folder, nothing)
     before = (folder / "predictions.jsonl").read_bytes()
-    assert not (folder / RUN_FOLDER / PRIVATE_FOLDER / STATE).exists()
+    assert not (private_folder(training_folder(folder)) / STATE).exists()
 
     def refuse(done: int, total: int) -> None:
         raise AssertionError("it was trained again, with new noise")

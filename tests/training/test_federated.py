@@ -461,7 +461,7 @@ def test_the_folder_is_a_model_with_a_card(tokenizer, tmp_path):  # noqa: F811
     assert "at most 128 rows" in text
     assert "number of users is public" in text
     assert "number of records" not in text
-    assert not (tmp_path / "model" / "private" / "checkpoint.pt").exists(), "the key of the noise must be gone"
+    assert not (tmp_path / "model.private" / "checkpoint.pt").exists(), "the key of the noise must be gone"
 
 
 @pytest.mark.parametrize("kind", ["fedavg", square_root(4)], ids=["fedavg", "ftrl"])

@@ -116,7 +116,7 @@ def test_a8_neighboring_data_with_a_poisonous_record_still_gives_a_model(clippin
         assert (tmp_path / name / "model.safetensors").exists()
         assert all(bool(torch.isfinite(p).all()) for p in run.model.parameters())
         assert ("counts as none" in " ".join(warned)) == (name == "poisoned")
-        log = (tmp_path / name / "private" / "log.csv").read_text()
+        log = (tmp_path / f"{name}.private" / "log.csv").read_text()
         assert "nan" not in log
         assert "inf" not in log
 

@@ -119,10 +119,10 @@ def test_the_folder_of_a_run_is_a_model_with_a_card(tokenizer, tmp_path):
     card = Card.from_json((tmp_path / "model" / "card.json").read_text())
     assert card.guarantee.epsilon == guarantee.epsilon
     assert card.guarantee.parameters["gradients"].startswith("taps, within ")
-    engine = json.loads((tmp_path / "model" / "private" / "engine.json").read_text())
+    engine = json.loads((tmp_path / "model.private" / "engine.json").read_text())
     assert engine["engine"] == "taps"
     assert engine["norm_deviation"] < 1e-5
-    assert not (tmp_path / "model" / "private" / "checkpoint.pt").exists(), "the key of the noise must be gone"
+    assert not (tmp_path / "model.private" / "checkpoint.pt").exists(), "the key of the noise must be gone"
 
 
 def test_a12_the_key_of_the_noise_is_written_once_kept_private_and_overwritten(tokenizer, tmp_path):
@@ -138,7 +138,8 @@ def test_a12_the_key_of_the_noise_is_written_once_kept_private_and_overwritten(t
     folder = tmp_path / "model"
     with pytest.raises(StoppedError):
         make_run(tokenizer, folder, steps=12).run(stop)
-    private = folder / "private"
+    private = tmp_path / "model.private"
+    assert not folder.exists(), "nothing of an unfinished run lies where the model will be"
     key = (private / "noise.key").read_bytes()
     assert stat.S_IMODE((private / "noise.key").stat().st_mode) == 0o600
     assert key not in (private / "checkpoint.pt").read_bytes()
@@ -158,6 +159,27 @@ def test_a12_the_key_of_the_noise_is_written_once_kept_private_and_overwritten(t
     make_run(tokenizer, folder, steps=12).run(resume=True)
     assert not (private / "noise.key").exists()
     assert (tmp_path / "other name").read_bytes() == bytes(len(key))
+
+
+def test_a_run_of_an_earlier_version_goes_on_where_its_private_folder_is(tokenizer, tmp_path):
+    def stop(progress):
+        if progress.step == 1:
+            raise KeyboardInterrupt
+
+    folder = tmp_path / "model"
+    with pytest.raises(KeyboardInterrupt):
+        make_run(tokenizer, folder, steps=2).run(stop)
+    with pytest.raises(BadInputError, match="unfinished run"):
+        make_run(tokenizer, folder, steps=2).run()
+    folder.mkdir()
+    (tmp_path / "model.private").rename(folder / "private")
+    make_run(tokenizer, folder, steps=2).run(resume=True)
+    assert not (folder / "private" / "noise.key").exists()
+    assert not (tmp_path / "model.private").exists()
+    # A private folder whose model is gone is not written over.
+    (folder / "private").rename(tmp_path / "other.private")
+    with pytest.raises(BadInputError, match="is left of an earlier run"):
+        make_run(tokenizer, tmp_path / "other", steps=2).run()
 
 
 def test_a_run_that_is_stopped_and_resumed_is_the_same_run(tokenizer, tmp_path):

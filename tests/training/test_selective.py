@@ -190,11 +190,11 @@ def test_two_phases_make_one_model_with_the_honest_card(tmp_path):
     assert outcome.epsilon == pytest.approx(phases.plan.epsilon())
     card = Card.from_json((tmp_path / "m" / "card.json").read_text()).guarantee
     assert card == outcome
-    first = Card.from_json((tmp_path / "m" / "private" / "first-phase" / "card.json").read_text()).guarantee
+    first = Card.from_json((tmp_path / "m.private" / "first-phase" / "card.json").read_text()).guarantee
     assert first.notion is Notion.NONE, "the first phase alone promises nothing"
     assert not phases.working_folder.exists()
     # As if the power had gone out before the last move: nothing is trained again.
-    (tmp_path / "m" / "private" / "first-phase").rename(phases.working_folder)
+    (tmp_path / "m.private" / "first-phase").rename(phases.working_folder)
     assert make_phases(tmp_path / "m").run(lambda phase, now: pytest.fail("it is finished"), resume=True) == outcome
     transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m")
 

@@ -56,7 +56,7 @@ def test_two_processes_train_the_model_of_one(tokenizer, tmp_path):  # noqa: F81
     two = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "two")
     for a, b in zip(alone.model.parameters(), two.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
-    logs = [(tmp_path / name / "private" / "log.csv").read_text().splitlines() for name in ("one", "two")]
+    logs = [(tmp_path / f"{name}.private" / "log.csv").read_text().splitlines() for name in ("one", "two")]
     assert len(logs[0]) == len(logs[1]) == 7, "only the first process writes, and it knows the examples of all"
     assert [line.split(",")[2] for line in logs[0]] == [line.split(",")[2] for line in logs[1]]
 

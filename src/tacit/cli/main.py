@@ -43,6 +43,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "serve": ("tacit.cli.serve", "Serve the page and the HTTP interface; manage their keys."),
     "experiment": ("tacit.cli.experiment", "Run an experiment file: tables beside the published ones, and a page."),
     "data": ("tacit.cli.data", "List the public data sets of the experiments, and put them in place."),
+    "card": ("tacit.cli.card", "Show the privacy card of a folder or file; copy what may leave of a folder."),
     "ledger": ("tacit.cli.ledger", "Show and limit the spent privacy budget; check that nothing was changed."),
     "mechanisms": ("tacit.cli.mechanisms", "List the mechanisms, or explain one."),
     "calibrate": ("tacit.cli.calibrate", "Turn epsilon, delta and sensitivity into noise, and back."),

@@ -1,13 +1,12 @@
-"""A training as a step of an experiment: a job of `tacit.jobs.train` whose folder is the `RUN_FOLDER` of the step.
+"""A training as a step of an experiment: a job of `tacit.jobs.train` whose folder lies in the `RUN_FOLDER` of the step.
 
-The run keeps its checkpoints there, with the key of its noise: a step that was killed goes on with the same samples and
-the same noise, and the key is gone when the training is finished. Predictions are always those of the saved model.
+The run keeps its checkpoints beside it, with the key of its noise: a step that was killed goes on with the same samples
+and the same noise, and the key is gone when the training is finished. Predictions are always those of the saved model.
 """
 
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from collections import Counter
 from functools import lru_cache
@@ -21,6 +20,7 @@ from tacit.experiments.task_rows import TaskName, TaskRows
 from tacit.guarantee import Guarantee
 from tacit.jobs.train import CONFIGS, TrainConfig
 from tacit.jobs.training.result import TrainingProgress
+from tacit.lineage import CARD
 from tacit.precision import Precision
 from tacit.training.plan import TrainingPlan
 from tacit.training.start import is_from_scratch
@@ -37,6 +37,12 @@ JOBS: Final[dict[TaskName, tuple[str, tuple[str, ...]]]] = {
 """The job and the roles of the rows of each task."""
 
 
+def training_folder(folder: Path) -> Path:
+    """The folder of the model of a step; a step that an earlier version began has it one level higher."""
+    place = folder / RUN_FOLDER
+    return place if (place / "private").exists() or (place / CARD).exists() else place / "training"
+
+
 def training_config(
     name: TaskName, rows: TaskRows, folder: Path, smoothing: float = 0.0, **options: Any
 ) -> TrainConfig:
@@ -45,7 +51,7 @@ def training_config(
     options |= {f"{role}_column": role for role in roles}
     if job == "classify":
         options["label_smoothing"] = smoothing
-    return CONFIGS[job](data=rows, output=folder / RUN_FOLDER, **options)
+    return CONFIGS[job](data=rows, output=training_folder(folder), **options)
 
 
 class _Clock(TrainingProgress):
@@ -92,6 +98,7 @@ def carry_out(
     that was done already."""
     from tacit.jobs.training.records import train_on_records
     from tacit.training.checkpoint import RunState, read_guarantee, run_state
+    from tacit.training.private_folder import remove_training
 
     clock = _Clock(progress)
     state = run_state(config.output)
@@ -99,7 +106,7 @@ def carry_out(
         promise = read_guarantee(config.output)
     else:
         if state is RunState.ABSENT:  # a run that was killed before its first checkpoint may have left something
-            shutil.rmtree(config.output, ignore_errors=True)
+            remove_training(config.output)
         resumed = config.model_copy(update={"resume": state is RunState.UNFINISHED})
         promise = train_on_records(resumed, clock, released=released, model_name=model_name).guarantee
     write_json(
@@ -115,7 +122,7 @@ def write_predictions(
     from tacit.training.prediction import load_trained, predict_rows
     from tacit.training.strategies import apply_strategy
 
-    task, model, tokenizer = load_trained(folder / RUN_FOLDER)
+    task, model, tokenizer = load_trained(training_folder(folder))
     frozen = strategy == "head" or strategy.startswith("last-")
     if frozen:
         apply_strategy(model, strategy)

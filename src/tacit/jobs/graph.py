@@ -15,6 +15,7 @@ from tacit.card import Card
 from tacit.errors import BadInputError
 from tacit.evaluation.scores import ClassificationScores, classification_scores
 from tacit.guarantee import Guarantee
+from tacit.jobs.charging import charging_rows
 from tacit.jobs.graph_config import GraphConfig, GraphPredictConfig
 from tacit.jobs.training.graphs import (
     GraphProgress,
@@ -83,8 +84,10 @@ def run(config: GraphConfig, progress: GraphProgress | None = None) -> GraphResu
     graph = read_nodes_and_links(config)
     training = graph.in_split(*config.train_on) if config.split_column else graph.labeled
     training, held = held_out_nodes(training, config.hold_out) if config.hold_out else (training, training[:0])
-    learned = learn_labels(config, graph, training, progress or GraphProgress())
-    learned.save(config, graph)
+    with charging_rows(config, config.nodes, "tacit graph train") as charge:
+        learned = learn_labels(config, graph, training, progress or GraphProgress(), before_noise=charge.reserve)
+        learned.save(config, graph)
+        charge.commit()
     scores = None
     if len(held):
         truth, labels = ([graph.classes[i] for i in numbers[held]] for numbers in (graph.labels, learned.labels))

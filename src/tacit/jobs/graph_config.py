@@ -11,14 +11,17 @@ from pydantic import Field, model_validator
 from tacit.account.delta import automatic_delta
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency, check_epsilon
+from tacit.jobs.charging import check_name_of_rows
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AutoDelta,
     Bound,
+    DatasetOfInput,
     Device,
     Force,
     LabelColumn,
     LearningRate,
+    Ledger,
     Model,
     Optimizer,
     Output,
@@ -31,7 +34,7 @@ from tacit.jobs.fields import (
 )
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated
-from tacit.needs import ACCOUNTING, MODELS, Ability, needs_of_encoder, needs_of_place
+from tacit.needs import ACCOUNTING, MODELS, Ability, needs_of_encoder, needs_of_ledger, needs_of_place
 
 Nodes = Annotated[
     Source,
@@ -155,6 +158,8 @@ class GraphConfig(Config):
     device: Annotated[
         Device, Field(description="subgraphs: where the network computes: auto, cpu, cuda, cuda:N, mps.")
     ] = "auto"
+    ledger: Ledger = None
+    dataset: DatasetOfInput = None
 
     def needs(self) -> list[Ability]:
         return [
@@ -163,10 +168,12 @@ class GraphConfig(Config):
             *(needs_of_encoder("minilm") if self.features == "minilm" else []),
             *needs_of_source(self.nodes),
             *needs_of_source(self.links),
+            *needs_of_ledger(self.ledger),
         ]
 
     @model_validator(mode="after")
     def _options_fit_together(self) -> Self:
+        check_name_of_rows(self, self.nodes)
         if self.private or self.method != "subgraphs":
             check_epsilon(self.epsilon)
         if self.feature_count is not None and self.features != "indices":

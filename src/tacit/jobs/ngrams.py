@@ -16,10 +16,11 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from tacit.account.delta import automatic_delta, check_delta
+from tacit.account.release_charge import ReleaseCharge
 from tacit.card import Card
 from tacit.errors import BadInputError, TacitWarning
 from tacit.guarantee import Guarantee, Unit, VoidReason
-from tacit.jobs.charging import ReleaseCharge, charging, check_name_for_ledger
+from tacit.jobs.charging import charging, check_name_for_ledger
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import (
     AutoDelta,

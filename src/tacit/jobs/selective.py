@@ -29,7 +29,7 @@ from tacit.jobs.fields import (
 from tacit.jobs.sources import Source, needs_of_rows
 from tacit.jobs.training.options import ADAPTED, RecordTraining, needs_of_budget
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.needs import ADAPTERS, Ability, needs_of_encoder, needs_of_language_model
+from tacit.needs import ADAPTERS, Ability, needs_of_encoder, needs_of_language_model, needs_of_ledger
 from tacit.training.start import usual_rate
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class SelectiveConfig(RecordTraining):
             *weights(self.chosen_model),
             *([ADAPTERS] if self.strategy in ADAPTED else []),
             *needs_of_budget(self.epsilon),
+            *needs_of_ledger(self.ledger),
             *needs_of_rows(self.data),
         ]
 

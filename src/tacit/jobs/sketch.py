@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tacit.account.release_charge import ReleaseCharge
 from tacit.card import Card
 from tacit.errors import BadInputError, TacitWarning
 from tacit.guarantee import Guarantee
 from tacit.jobs.bought_labels import bought_labels, held_labels, price_of_labels
-from tacit.jobs.charging import ReleaseCharge, charging
+from tacit.jobs.charging import charging
 from tacit.jobs.row_notes import RowNotes, said_first
 from tacit.jobs.sketch_input import label_rule, map_for, row_source
 from tacit.jobs.sketched_rows import SketchConfig

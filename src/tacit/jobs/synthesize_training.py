@@ -47,7 +47,15 @@ from tacit.jobs.training.options import (
     needs_of_budget,
 )
 from tacit.jobs.training.result import TrainingProgress
-from tacit.needs import ADAPTERS, MODELS, PLOTS, Ability, needs_of_language_model, needs_of_place
+from tacit.needs import (
+    ADAPTERS,
+    MODELS,
+    PLOTS,
+    Ability,
+    needs_of_language_model,
+    needs_of_ledger,
+    needs_of_place,
+)
 from tacit.places import refuse_existing
 from tacit.report import Report
 from tacit.text.files import format_of
@@ -132,6 +140,7 @@ class TrainedSynthesisConfig(EitherNeighbors, RecordTraining):
             *needs_of_language_model(self.model),
             *([ADAPTERS] if self.strategy in ADAPTED else []),
             *needs_of_budget(self.epsilon),
+            *needs_of_ledger(self.ledger),
             *needs_of_rows(self.data),
             *needs_of_place(str(self.output)),
             *([PLOTS] if self.check is not None else []),
@@ -176,6 +185,10 @@ class TrainedSynthesisConfig(EitherNeighbors, RecordTraining):
             if column not in self.label_columns:
                 raise bad_labels(f"{column}={','.join(names)}")
         return self
+
+    @property
+    def spends_budget(self) -> bool:
+        return self.from_model is None
 
     @property
     def folder(self) -> Path:

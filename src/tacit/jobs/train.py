@@ -39,7 +39,7 @@ from tacit.jobs.training.options import (
 from tacit.jobs.training.result import TrainingProgress, TrainingResult, VectorTrainingResult
 from tacit.jobs.training.tasks import AnswerRows, ClassifyRows, RegressRows, TagRows
 from tacit.jobs.values import split_at_commas
-from tacit.needs import OPACUS, Ability, needs_of_place
+from tacit.needs import OPACUS, Ability, needs_of_ledger, needs_of_place
 from tacit.needs import check as check_needs
 from tacit.training.start import RANDOM_START, is_from_scratch, usual_rate
 
@@ -87,6 +87,10 @@ class TrainConfig(TaskTraining, HelpedTraining):
         if self.epsilon is None and not without_noise and not self.reads_vectors:
             raise missing_epsilon()
         return self
+
+    @property
+    def spends_budget(self) -> bool:
+        return self.epsilon is not None
 
     def needs(self) -> list[Ability]:
         engine = [OPACUS] if self.gradient_engine == "opacus" else []
@@ -156,8 +160,14 @@ class TrainClassify(ClassifyRows, _Pooled):
     def reads_vectors(self) -> bool:
         return self.vectors is not None
 
+    @property
+    def charged_rows(self) -> object:
+        return self.data if self.vectors is None else self.vectors
+
     def needs(self) -> list[Ability]:
-        return super().needs() if self.vectors is None else needs_of_place(self.vectors)
+        if self.vectors is None:
+            return super().needs()
+        return [*needs_of_place(self.vectors), *needs_of_ledger(self.ledger)]
 
     def task_options(self) -> dict[str, Any]:
         return {"smoothing": self.label_smoothing}

@@ -14,7 +14,7 @@ from tacit.jobs.fields import Clipping, Data, Model, Output, Rank, Strategy, Tex
 from tacit.jobs.sources import needs_of_rows
 from tacit.jobs.training.options import RecordTraining, needs_of_budget, needs_of_model
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.needs import Ability
+from tacit.needs import Ability, needs_of_ledger
 from tacit.training.start import usual_rate
 
 
@@ -38,7 +38,9 @@ class TrainRewriterConfig(RecordTraining):
 
     def needs(self) -> list[Ability]:
         model = needs_of_model(self.model, None, self.strategy)
-        return [*model, *needs_of_budget(self.epsilon), *needs_of_rows(self.data)]
+        return [
+            *model, *needs_of_budget(self.epsilon), *needs_of_ledger(self.ledger), *needs_of_rows(self.data)
+        ]  # fmt: skip
 
     def rate(self, *, private: bool) -> float:
         """The learning rate, by default the usual one."""

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tacit.account.release_charge import ReleaseCharge
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee
+from tacit.jobs.charging import charging, check_name_for_ledger
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AutoDelta,
     Cased,
     Column,
     Data,
+    DatasetOfInput,
     Format,
     Kind,
+    Ledger,
     MostWords,
     Noise,
     Output,
@@ -36,7 +40,7 @@ from tacit.jobs.fields import (
     VocabularySize,
 )
 from tacit.jobs.sources import Source, needs_of_source
-from tacit.needs import TOKENIZERS, Ability
+from tacit.needs import TOKENIZERS, Ability, needs_of_ledger
 from tacit.places import refuse_taken_folder
 from tacit.text.files import read_columns
 from tacit.text.files.memory import is_in_memory
@@ -90,9 +94,17 @@ class VocabularyConfig(Config):
     replace_one: ReplaceOne = False
     format: Format = None
     seed: TestSeed = None
+    ledger: Ledger = None
+    dataset: DatasetOfInput = None
 
     def needs(self) -> list[Ability]:
-        return [*([] if self.kind == "words" else [TOKENIZERS]), *needs_of_source(self.data, self.format)]
+        tokenizers = [] if self.kind == "words" else [TOKENIZERS]
+        return [*tokenizers, *needs_of_source(self.data, self.format), *needs_of_ledger(self.ledger)]
+
+    @model_validator(mode="after")
+    def _the_ledger_has_a_name_for_the_data(self) -> Self:
+        check_name_for_ledger(self)
+        return self
 
     @model_validator(mode="after")
     def _word_list_is_declared_public(self) -> Self:
@@ -135,6 +147,11 @@ class PrivateVocabulary:
 def run(config: VocabularyConfig) -> PrivateVocabulary:
     """The vocabulary of private texts, saved with its card. Every call spends its budget anew."""
     refuse_taken_folder(config.output)
+    with charging(config, "tacit vocabulary build") as charge:
+        return _released(config, charge)
+
+
+def _released(config: VocabularyConfig, charge: ReleaseCharge) -> PrivateVocabulary:
     words = None if config.public_words is None else _words(config.public_words)
     names = [config.column] if config.user_column is None else [config.column, config.user_column]
     columns = read_columns(config.data, names, format=config.format)
@@ -150,11 +167,13 @@ def run(config: VocabularyConfig) -> PrivateVocabulary:
         adjacency=Adjacency.REPLACE_ONE if config.replace_one else Adjacency.ADD_REMOVE,
         lowercase=not config.cased,
         seed=config.seed,
+        before_noise=charge.reserve,
     )
     tokenizer = (
         None if config.kind == "words" else build_tokenizer(histogram, kind=config.kind, size=config.vocabulary_size)
     )
     save_vocabulary(config.output, histogram, tokenizer, config.identity())
+    charge.commit()
     return PrivateVocabulary(histogram, tokenizer, config.output, config.identity())
 
 

@@ -20,11 +20,11 @@ from functools import partial
 from typing import Final
 
 from tacit.account.ledger import Reservation, Subject
+from tacit.account.release_charge import ReleaseCharge
 from tacit.card import Card
 from tacit.engines.job import RewriteProgress
 from tacit.engines.nominal import refuse_nominal
 from tacit.guarantee import Guarantee
-from tacit.jobs.charging import ReleaseCharge
 from tacit.jobs.fields import USUAL_POOLS
 from tacit.jobs.release_report import ReleaseView, page_of, public_release, release_view
 from tacit.jobs.sketch import released_sketch

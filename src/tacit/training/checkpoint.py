@@ -21,9 +21,9 @@ from tacit.lineage import CARD
 from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
 from tacit.noise.source import KEY_BYTES
 from tacit.training.clipping import Clipping, QuantileClipping
+from tacit.training.private_folder import STATE, holds_something, private_folder, refuse_private_part
 
-PRIVATE_FOLDER = "private"
-STATE, KEY = "checkpoint.pt", "noise.key"
+KEY = "noise.key"
 
 
 class RunState(Enum):
@@ -36,7 +36,7 @@ class RunState(Enum):
 
 def run_state(folder: Path) -> RunState:
     """The state of the run in a folder. Its checkpoint is removed last, when the model and its card are there."""
-    if (folder / PRIVATE_FOLDER / STATE).exists():
+    if (private_folder(folder) / STATE).exists():
         return RunState.UNFINISHED
     return RunState.FINISHED if (folder / CARD).exists() else RunState.ABSENT
 
@@ -50,14 +50,17 @@ def check_run_folder(folder: Path, *, resume: bool) -> None:
             "there is no unfinished run in {folder}: start one without {option.resume}",
             folder=folder,
         )
-    if not resume and folder.exists() and any(folder.iterdir()):
-        if unfinished:
-            raise BadInputError(
-                "unfinished-run",
-                "{folder} is not empty: go on with {option.resume}, or give another folder",
-                folder=folder,
-            )
+    if resume:
+        return
+    if unfinished:
+        raise BadInputError(
+            "unfinished-run",
+            "there is an unfinished run in {folder}: go on with {option.resume}, or give another folder",
+            folder=folder,
+        )
+    if holds_something(folder):
         raise BadInputError("folder-not-empty", "{folder} is not empty: give another folder", folder=folder)
+    refuse_private_part(folder)
 
 
 def read_guarantee(folder: Path) -> Guarantee:
@@ -114,7 +117,7 @@ class Training:
             fingerprint=fingerprint,
             step_state={} if self.step is None else _on_processor(self.step.state()),
         )
-        with draft_file(folder / PRIVATE_FOLDER / STATE) as draft:
+        with draft_file(private_folder(folder) / STATE) as draft:
             torch.save(checkpoint, draft)
 
     @torch.no_grad()
@@ -146,7 +149,7 @@ def _on_processor(state: State) -> State:
 
 def read_checkpoint(folder: Path) -> tuple[bytes, Checkpoint]:
     """The key and the checkpoint of the unfinished run in `folder`."""
-    private = folder / PRIVATE_FOLDER
+    private = private_folder(folder)
     check_private_folder(private)
     try:
         key = kept_key(private / KEY, KEY_BYTES)
@@ -163,7 +166,7 @@ def read_checkpoint(folder: Path) -> tuple[bytes, Checkpoint]:
 
 def write_key(folder: Path, key: bytes) -> None:
     """Once, in a file of its own: a checkpoint is written many times, and each would leave a copy on the disk."""
-    private = folder / PRIVATE_FOLDER
+    private = private_folder(folder)
     private.mkdir(parents=True, exist_ok=True, mode=0o700)
     check_private_folder(private)
     keep_key(private / KEY, key)
@@ -171,5 +174,6 @@ def write_key(folder: Path, key: bytes) -> None:
 
 def forget(folder: Path) -> None:
     """Remove the checkpoint and destroy the key: the run is finished."""
-    (folder / PRIVATE_FOLDER / STATE).unlink()
-    erase(folder / PRIVATE_FOLDER / KEY)
+    private = private_folder(folder)
+    (private / STATE).unlink()
+    erase(private / KEY)

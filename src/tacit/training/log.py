@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import require
-from tacit.training.checkpoint import PRIVATE_FOLDER
+from tacit.training.private_folder import LOG, private_folder
 from tacit.training.step import StepFacts
 
 COLUMNS = ("step", "epsilon at most", "examples", "loss", "shortened", "bound")
-FILE = "log.csv"
 CURVES = "tensorboard"
 
 
@@ -19,7 +18,7 @@ class TrainingLog:
     """The log of a training. A resumed run repeats, and logs again, all steps after the step `after`."""
 
     def __init__(self, folder: Path, *, after: int = 0, tensorboard: bool = False) -> None:
-        self.path = folder / FILE
+        self.path = folder / LOG
         self.writer: Any = None
         if tensorboard:
             require("tensorboard", extra="tensorboard", purpose="logging for TensorBoard")
@@ -52,5 +51,5 @@ class TrainingLog:
 
 def logged_losses(folder: Path) -> list[float]:
     """The loss of each step of the run in a folder, those before it was resumed included. They are private."""
-    with (folder / PRIVATE_FOLDER / FILE).open(newline="") as file:
+    with (private_folder(folder) / LOG).open(newline="") as file:
         return [float(row["loss"]) for row in csv.DictReader(file)]

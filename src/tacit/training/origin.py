@@ -34,6 +34,7 @@ from tacit.lineage import (
     own_budget,
     read_card,
 )
+from tacit.plugins import source_digest
 from tacit.text.digest import output_digest
 
 __all__ = ["CARD", "SETTINGS", "VOCABULARY_CARD", "Origin", "released_text", "starting_weights", "with_tokenizer"]
@@ -158,6 +159,18 @@ def _after_private_weights(promise: Guarantee, start: Guarantee, model: str) -> 
             ),
         ),
     ).also_not_covered(*earlier, Exclusion(now, ExclusionKind.EARLIER_WEIGHTS))
+
+
+def with_code_of_plugin(promise: Guarantee, name: str, task: type) -> Guarantee:
+    """A promise with what it assumes of a task that does not come with Tacit."""
+    digest = source_digest(task)
+    if digest is None or not promise.is_private:
+        return promise
+    return promise.also_assuming(
+        f"the task '{name}' is code of a plug-in ({task.__module__}, hash {digest}): that it "
+        "reads each record by itself, and takes nothing of the records into the model but by its loss and the "
+        "names of the labels, was not checked"
+    )
 
 
 def starting_weights(folder: str | Path) -> Origin:

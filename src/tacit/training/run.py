@@ -25,6 +25,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from tacit.account.release_charge import ReleaseCharge
 from tacit.card import Card
 from tacit.devices import device_of, moved, seed_torch
 from tacit.errors import BadInputError, BadParameterError
@@ -37,7 +38,6 @@ from tacit.progress import StepProgress
 from tacit.rounding import rounded_up
 from tacit.training.adam_bc import AdamBC
 from tacit.training.checkpoint import (
-    PRIVATE_FOLDER,
     Beginning,
     Training,
     check_run_folder,
@@ -52,8 +52,9 @@ from tacit.training.layout import choose_layout
 from tacit.training.log import TrainingLog
 from tacit.training.models import save_model
 from tacit.training.optimizers import optimizer_for, scheduler_for
-from tacit.training.origin import Origin
+from tacit.training.origin import Origin, with_code_of_plugin
 from tacit.training.plan import TrainingPlan, check_composed
+from tacit.training.private_folder import private_folder, remove_unused
 from tacit.training.public_gradients import PUBLIC_KINDS, PublicGradients
 from tacit.training.recomputing import compute_again
 from tacit.training.settings import TrainingSettings
@@ -88,8 +89,9 @@ class StepReport:
 
 @dataclass
 class TrainingRun:
-    """One run. `folder` receives the model and its card; checkpoint, key and log lie in its `private` folder, which
-    only its owner may enter.
+    """One run. `folder` receives the model and its card, and nothing that is private; checkpoint, key and log lie in
+    a folder beside it, which only its owner may enter (`tacit.training.private_folder`). The budget is set aside by
+    `charge` before the first step, and spent when the model is there.
 
     `origin` says what is known about the starting weights and the data; `trials` how many runs on the same records were
     compared; `configuration` the options that made the run, for its card. In a `team` of processes each holds the same
@@ -113,6 +115,7 @@ class TrainingRun:
     device: torch.device | str = "cpu"
     prepared: StepProgress = field(default=lambda done, total: None)
     public_rows: Sequence[Row] = ()
+    charge: ReleaseCharge = field(default_factory=ReleaseCharge)
     _padding: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -163,9 +166,11 @@ class TrainingRun:
             write_key(self.folder, key.key)
         if not done:
             save()
+        if self.team.first:
+            self._reserve(fresh=beginning.checkpoint is None)
         if self.team.first and self.checked is not None:
-            (self.folder / PRIVATE_FOLDER / ENGINE).write_text(json.dumps(asdict(self.checked), indent=1) + "\n")
-        log = TrainingLog(self.folder / PRIVATE_FOLDER, after=done, tensorboard=self.settings.tensorboard)
+            (self.private / ENGINE).write_text(json.dumps(asdict(self.checked), indent=1) + "\n")
+        log = TrainingLog(self.private, after=done, tensorboard=self.settings.tensorboard)
         self.model.train()
         saved = time.monotonic()
         try:
@@ -189,6 +194,29 @@ class TrainingRun:
         return self._finish() if self.team.first else self.promise()
 
     # Parts ----------------------------------------------------------------------------------------------------
+
+    @property
+    def private(self) -> Path:
+        """The folder for what must not leave."""
+        return private_folder(self.folder)
+
+    def _reserve(self, *, fresh: bool) -> None:
+        """Set the budget aside; a fresh run that is refused leaves nothing behind."""
+        try:
+            self.charge.reserve(self.charged())
+        except BaseException:
+            if fresh:
+                remove_unused(self.folder)
+            raise
+
+    def charged(self) -> Guarantee:
+        """The promise of this run alone, as a ledger counts it: weights that are private already were counted when
+        they were trained. It has no details that could be others when the run goes on."""
+        return self._own({})
+
+    def _settle(self) -> None:
+        """Spend the budget: the model and its card are there."""
+        self.charge.commit()
 
     def check_folder(self, *, resume: bool) -> None:
         """Refuse a folder that holds something else, before anything is done."""
@@ -333,29 +361,22 @@ class TrainingRun:
 
     def promise(self) -> Guarantee:
         """The guarantee of the finished model."""
+        own = self._own(self._parameters())
+        promise = self.origin.with_training(own, self.settings.model or "a model")
+        return check_composed(promise, self.plan.records) if own.is_private else promise
+
+    def _own(self, parameters: Mapping[str, object]) -> Guarantee:
+        """The guarantee of this training alone."""
         own = self.plan.guarantee(
             steps=self.plan.steps,
             secure=self.seed is None,
             what=f"DP-{self.settings.optimizer.upper()} ({self.task.name}, strategy {self.settings.strategy})"
             if self.plan.private
             else f"{self.settings.optimizer.upper()} ({self.task.name}, strategy {self.settings.strategy})",
-            parameters=self._parameters(),
+            parameters=parameters,
             trials=self.trials,
         )
-        own = self._with_code_of_plugin(own)
-        promise = self.origin.with_training(own, self.settings.model or "a model")
-        return check_composed(promise, self.plan.records) if own.is_private else promise
-
-    def _with_code_of_plugin(self, promise: Guarantee) -> Guarantee:
-        """The promise with what it assumes of a task that does not come with Tacit."""
-        digest = source_digest(type(self.task))
-        if digest is None or not promise.is_private:
-            return promise
-        return promise.also_assuming(
-            f"the task '{self.task.name}' is code of a plug-in ({type(self.task).__module__}, hash {digest}): that it "
-            "reads each record by itself, and takes nothing of the records into the model but by its loss and the "
-            "names of the labels, was not checked"
-        )
+        return with_code_of_plugin(own, self.task.name, type(self.task))
 
     def _parameters(self) -> dict[str, object]:
         """Details for the card. How the gradients were worked out is known once the engine was compared."""
@@ -377,10 +398,12 @@ class TrainingRun:
         """Save the model as transformers does, with card and settings; destroy the key."""
         self.model.eval()
         guarantee = self.promise()
+        self.folder.mkdir(parents=True, exist_ok=True)
         save_model(self.model, self.tokenizer, self.folder)
         settings = {**self.task.settings(), **self.origin.settings()}
         (self.folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         (self.folder / CARD).write_text(Card(guarantee, configuration=self.configuration).to_json(), encoding="utf-8")
+        self._settle()
         forget(self.folder)
         return guarantee
 

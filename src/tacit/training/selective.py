@@ -29,11 +29,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tacit.account.delta import check_delta, check_trials
+from tacit.account.release_charge import ReleaseCharge
 from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Adjacency, Guarantee, Provenance, ProvenanceKind
-from tacit.training.checkpoint import PRIVATE_FOLDER, RunState, read_guarantee, run_state
+from tacit.training.checkpoint import RunState, read_guarantee, run_state
 from tacit.training.origin import Origin
 from tacit.training.plan import TrainingPlan, check_composed
+from tacit.training.private_folder import holds_something, private_folder
 from tacit.training.run import StepReport, TrainingRun, TrainingSettings, digest_of
 from tacit.training.tasks import Row, Task
 
@@ -126,13 +128,21 @@ class FirstPhase(TrainingRun):
 
     facts: dict[str, str] = field(kw_only=True)
     redaction: str = field(kw_only=True)
+    of_both: Callable[[], Guarantee] = field(kw_only=True)
+    """The promise of both phases: the budget of both is set aside before the first."""
+
+    def charged(self) -> Guarantee:
+        return self.of_both()
+
+    def _settle(self) -> None:
+        """Spend nothing yet: the second phase follows."""
 
     def _fingerprint(self) -> dict[str, object]:
         return {**super()._fingerprint(), **self.facts}
 
     def _finish(self) -> Guarantee:
         kept = json.dumps({"facts": self.facts, "redaction": self.redaction}, indent=2)
-        (self.folder / PRIVATE_FOLDER / FIRST_FACTS).write_text(kept + "\n", encoding="utf-8")
+        (self.private / FIRST_FACTS).write_text(kept + "\n", encoding="utf-8")
         return super()._finish()
 
 
@@ -142,6 +152,10 @@ class SecondPhase(TrainingRun):
 
     first: First = field(kw_only=True)
     facts: dict[str, str] = field(kw_only=True)
+    of_both: Callable[[], Guarantee] = field(kw_only=True)
+
+    def charged(self) -> Guarantee:
+        return self.of_both()
 
     def _fingerprint(self) -> dict[str, object]:
         return {**super()._fingerprint(), **self.facts}
@@ -182,6 +196,7 @@ class TwoPhases:
     rule: str = ""
     configuration: Mapping[str, object] = field(default_factory=dict)
     device: torch.device | str = "cpu"
+    charge: ReleaseCharge = field(default_factory=ReleaseCharge)
 
     def __post_init__(self) -> None:
         if (self.kind is FirstKind.PRIVATE) != self.first_plan.private:
@@ -215,7 +230,7 @@ class TwoPhases:
                 folder=self.folder,
             )
         for place in (self.working_folder, self.folder):
-            if not resume and place.exists() and any(place.iterdir()):
+            if not resume and (holds_something(place) or holds_something(private_folder(place))):
                 hint = "go on with {option.resume}, or " if begun else ""
                 raise BadInputError(
                     "folder-not-empty", "{folder} is not empty: " + hint + "give another folder", folder=place
@@ -238,6 +253,8 @@ class TwoPhases:
         place = self.working_folder
         if run_state(place) is not RunState.FINISHED:
             return  # not finished: its checkpoint is compared instead
+        if run_state(self.folder) is RunState.FINISHED and not private_folder(place).exists():
+            return  # all is done, and a part of the first phase has been put away already
         kept = _kept_facts(place)
         for part, value in self.facts.items():
             if kept["facts"].get(part) != value:
@@ -256,8 +273,21 @@ class TwoPhases:
         self._check_first_phase()
         finished = run_state(self.folder) is RunState.FINISHED
         guarantee = read_guarantee(self.folder) if finished else self._second(self._first(progress), progress)
-        shutil.move(self.working_folder, self.folder / PRIVATE_FOLDER / FIRST_FOLDER)
+        kept = private_folder(self.folder) / FIRST_FOLDER
+        if private_folder(self.working_folder).exists():
+            shutil.move(private_folder(self.working_folder), private_folder(kept))
+        shutil.move(self.working_folder, kept)
         return guarantee
+
+    def promise_of_both(self) -> Guarantee:
+        """What both phases together will have spent on a record."""
+        secure = self.seed is None
+        own = {"secure": secure, "what": "selective training", "parameters": {}, "trials": self.trials}
+        second = self.plan.guarantee(steps=self.plan.steps, **own)
+        paid = None
+        if self.kind is FirstKind.PRIVATE:
+            paid = self.first_plan.guarantee(steps=self.first_plan.steps, **own)
+        return selective_guarantee(second, First(self.kind, self.redaction, self.public, paid))
 
     def _first(self, progress: Callable[[int, StepReport], None] | None) -> First:
         place = self.working_folder
@@ -268,6 +298,7 @@ class TwoPhases:
             run = FirstPhase(
                 self.task, model, tokenizer, self.first_rows, self.first_plan, self.first_settings, place, self.seed,
                 self.trials, self.warn, origin, facts=self.facts, redaction=self.redaction, device=self.device,
+                charge=self.charge, of_both=self.promise_of_both,
             )  # fmt: skip
             unfinished = state is RunState.UNFINISHED
             promised = run.run(None if progress is None else lambda p: progress(1, p), resume=unfinished)
@@ -281,6 +312,7 @@ class TwoPhases:
         run = SecondPhase(
             self.task, model, tokenizer, self.rows, self.plan, self.settings, self.folder, self.seed, self.trials,
             self.warn, self.origin, self.configuration, first=first, facts=self.facts, device=self.device,
+            charge=self.charge, of_both=self.promise_of_both,
         )  # fmt: skip
         unfinished = run_state(self.folder) is RunState.UNFINISHED
         return run.run(None if progress is None else lambda p: progress(2, p), resume=unfinished)
@@ -288,7 +320,7 @@ class TwoPhases:
 
 def _kept_facts(folder: Path) -> dict[str, Any]:
     try:
-        kept: dict[str, Any] = json.loads((folder / PRIVATE_FOLDER / FIRST_FACTS).read_text(encoding="utf-8"))
+        kept: dict[str, Any] = json.loads((private_folder(folder) / FIRST_FACTS).read_text(encoding="utf-8"))
         return {"facts": dict(kept["facts"]), "redaction": str(kept["redaction"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInputError(

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from tacit.account.ledger.charges import DATASET, NOTHING, Charge
 from tacit.errors import TacitError
-from tacit.rounding import rounded_up
+from tacit.rounding import rounded_down, rounded_up
 
 TOLERANCE: Final = 1e-9
 """Sums of epsilons are compared up to one part in a billion: room for their rounding."""
@@ -153,14 +153,21 @@ def _broken(over: list[tuple[Limit, Charge, Charge]], subjects: int) -> BudgetEx
         who = f" for {len(over):,} of {subjects:,} {limit.kind}s: the one with the most"
     return BudgetExceededError(
         "limit-broken",
-        "the limit of {limit} would be broken{who} has spent {spent}, and this release adds {added}; nothing of it was "
-        "drawn: raise the limit, or release less",
+        "the limit of {limit} would be broken{who} has spent {spent}, {left} is left, and this release adds {added}; "
+        "nothing of it was drawn: raise the limit, or release less",
         limit=str(limit),
         who=who,
         spent=shown(spent),
+        left=_left(limit, spent),
         added=shown(charge),
         kind=over[0][0].kind,
     )
+
+
+def _left(limit: Limit, spent: Charge) -> str:
+    """The rest of a limit, rounded down: so much is certainly allowed."""
+    delta = f" and delta {rounded_down(max(0.0, limit.delta - spent.delta), 3)}" if limit.delta else ""
+    return f"epsilon {rounded_down(max(0.0, limit.epsilon - spent.epsilon))}{delta}"
 
 
 def called(kind: str) -> str:

@@ -89,7 +89,8 @@ class Sanitized(Parameters):
 
 
 def run(parameters: Sanitized, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
-    from tacit.training.checkpoint import PRIVATE_FOLDER, RunState, run_state
+    from tacit.training.checkpoint import RunState, run_state
+    from tacit.training.private_folder import remove_training
 
     texts = [texts[0].split()[: parameters.length] for texts in read_part(inputs["data"], parameters.part).texts]
     lines = [" ".join(words) for words in texts if words]
@@ -106,11 +107,11 @@ def run(parameters: Sanitized, inputs: Mapping[str, Path], folder: Path, progres
     if parameters.steps:
         unfinished = run_state(config.output) is RunState.UNFINISHED
         if not unfinished:
-            shutil.rmtree(config.output, ignore_errors=True)
+            remove_training(config.output)
         name = "a model of this experiment" if "model" in inputs else parameters.network
         trained = pretrain(config.model_copy(update={"resume": unfinished}), shown, model_name=name)
         losses, kept = trained.losses, trained.words_kept
-        shutil.copytree(config.output, folder / MODEL, ignore=shutil.ignore_patterns(PRIVATE_FOLDER))
+        shutil.copytree(config.output, folder / MODEL)
     else:
         task, rows = examples(config, lines, shown)
         losses, kept = (), words_kept(rows)

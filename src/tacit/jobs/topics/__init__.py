@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tacit.account.release_charge import ReleaseCharge
 from tacit.errors import TacitWarning
-from tacit.jobs.charging import ReleaseCharge, charging
+from tacit.jobs.charging import charging
 from tacit.jobs.topics.config import TopicsConfig
 from tacit.jobs.topics.result import ReleasedTopics, Topic
 from tacit.noise.source import new_source

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from tacit.account.release_charge import ReleaseCharge
 from tacit.arrays import Floats
 from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee, Provenance, Unit
-from tacit.jobs.charging import ReleaseCharge
 from tacit.jobs.sketch_input import row_source
 from tacit.jobs.topics.config import TopicsConfig
 from tacit.jobs.topics.result import ReleasedTopics, Topic

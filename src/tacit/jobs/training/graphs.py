@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,9 @@ from tacit.training.graphs.saved import save_network, save_nodes
 if TYPE_CHECKING:
     from tacit.training.graphs.gcn import GCN
     from tacit.training.graphs.subgraphs import SubgraphPlan
+
+
+BeforeNoise = Callable[[Guarantee], None]
 
 
 class GraphProgress:
@@ -132,20 +135,31 @@ def read_nodes_and_links(config: GraphConfig) -> Graph:
 
 
 def learn_labels(
-    config: GraphConfig, graph: Graph, training: Ids, progress: GraphProgress, key: StreamKey | None = None
+    config: GraphConfig,
+    graph: Graph,
+    training: Ids,
+    progress: GraphProgress,
+    key: StreamKey | None = None,
+    before_noise: BeforeNoise = lambda promised: None,
 ) -> LearnedGraph:
     """A model that has learned from some nodes of a graph; nothing is written.
 
-    key   that of the noise, where the caller keeps it; by default a new one, or that of the test seed
+    key            that of the noise, where the caller keeps it; by default a new one, or that of the test seed
+    before_noise   called with the promise before any noise is drawn; what it raises stops the training
     """
     if key is None:
         key = StreamKey.from_os() if config.seed is None else StreamKey.from_test_seed(config.seed)
     learn = _learn_by_subgraphs if config.method == "subgraphs" else _learn_by_nodes
-    return learn(config, graph, training, progress, key)
+    return learn(config, graph, training, progress, key, before_noise)
 
 
 def _learn_by_nodes(
-    config: GraphConfig, graph: Graph, training: Ids, progress: GraphProgress, key: StreamKey
+    config: GraphConfig,
+    graph: Graph,
+    training: Ids,
+    progress: GraphProgress,
+    key: StreamKey,
+    before_noise: BeforeNoise,
 ) -> LearnedGraph:
     """A model of words, or of words and noisy messages."""
     plan = NodePlan.calibrated(
@@ -162,12 +176,18 @@ def _learn_by_nodes(
         provenance=_provenance(config),
         not_covered=features_of(config).not_covered,
     )
+    before_noise(guarantee)
     model = train_messages(graph, training, plan, key, seed=config.start_seed or 0, progress=progress.stepped)
     return LearnedGraph(guarantee, model.logits(graph.features, model.evidence).argmax(1), plan, model)
 
 
 def _learn_by_subgraphs(
-    config: GraphConfig, graph: Graph, training: Ids, progress: GraphProgress, key: StreamKey
+    config: GraphConfig,
+    graph: Graph,
+    training: Ids,
+    progress: GraphProgress,
+    key: StreamKey,
+    before_noise: BeforeNoise,
 ) -> LearnedGraph:
     """A graph convolution."""
     require("torch", extra="training", purpose="a graph convolution")
@@ -204,6 +224,7 @@ def _learn_by_subgraphs(
         provenance=_provenance(config),
         not_covered=features_of(config).not_covered,
     )
+    before_noise(guarantee)
     progress.planned(plan)
     network, _ = train_subgraphs(graph, training, plan, key, settings, progress.stepped, device_named(config.device))
     return LearnedGraph(guarantee, predict_all(network, graph).argmax(1), plan, network)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency
+from tacit.jobs.charging import check_name_of_rows, check_something_is_spent
 from tacit.jobs.config import Config, Group, Option
 from tacit.jobs.fields import (
     AutoDelta,
@@ -18,9 +19,11 @@ from tacit.jobs.fields import (
     Bound,
     Clipping,
     Data,
+    DatasetOfInput,
     Device,
     Labels,
     LearningRate,
+    Ledger,
     Model,
     Output,
     Physical,
@@ -40,7 +43,7 @@ from tacit.jobs.fields import (
 from tacit.jobs.sources import needs_of_rows
 from tacit.jobs.training.tasks import TASK_ROWS, TaskRows
 from tacit.jobs.values import split_at_commas
-from tacit.needs import ACCOUNTING, ADAPTERS, OPACUS, TENSORBOARD, Ability, needs_of_encoder
+from tacit.needs import ACCOUNTING, ADAPTERS, OPACUS, TENSORBOARD, Ability, needs_of_encoder, needs_of_ledger
 from tacit.training.task_registry import TASKS
 
 ADAPTED = ("lora", "ia3")
@@ -58,6 +61,24 @@ class PrivateTraining(Config):
     bound: Bound = 1.0
     resume: Resume = False
     device: Device = "auto"
+    ledger: Ledger = None
+    dataset: DatasetOfInput = None
+
+    @model_validator(mode="after")
+    def _the_ledger_has_a_name_for_the_data(self) -> Self:
+        check_something_is_spent(self, spends=self.spends_budget)
+        check_name_of_rows(self, self.charged_rows)
+        return self
+
+    @property
+    def charged_rows(self) -> object:
+        """The private rows whose budget is spent."""
+        return self.__dict__.get("data")
+
+    @property
+    def spends_budget(self) -> bool:
+        """Whether private rows are read that no budget has paid for yet."""
+        return True
 
     @property
     def chosen_delta(self) -> float | None:
@@ -132,6 +153,7 @@ class TaskTraining(TaskRows, EitherNeighbors):
             *needs_of_model(self.model, self.tokenizer, strategy),
             *([TENSORBOARD] if self.tensorboard else []),
             *needs_of_budget(epsilon),
+            *needs_of_ledger(self.ledger),
             *needs_of_rows(self.data),
             *needs_of_rows(self.test),
             *([] if self.test is None else self.scoring),

@@ -14,11 +14,12 @@ from tacit.jobs.selective import FIRST_RATES, SelectiveConfig, SelectiveProgress
 from tacit.jobs.training.planning import check_batch, plan_for_records
 from tacit.jobs.training.public_models import load_public
 from tacit.jobs.training.result import TrainingResult
-from tacit.jobs.training.running import read_rows, run_options
+from tacit.jobs.training.running import charging_run, read_rows, run_options
 from tacit.text.sensitive import Detector, detector
 from tacit.training.models import model_folder
 from tacit.training.origin import starting_weights
 from tacit.training.plan import TrainingPlan
+from tacit.training.private_folder import private_folder
 from tacit.training.redaction import Redacted, list_detector, list_digest, redact_rows
 from tacit.training.run import TrainingSettings
 from tacit.training.selective import FirstKind, TwoPhases, needed_adjacency
@@ -102,7 +103,8 @@ def train_in_two_phases(config: SelectiveConfig, progress: SelectiveProgress) ->
     )
     phases.check_folder(resume=config.resume)
     progress.phases_planned(first_plan, plan)
-    guarantee = phases.run(progress.phase_stepped, resume=config.resume)
+    with charging_run(config, private_folder(phases.working_folder)) as phases.charge:
+        guarantee = phases.run(progress.phase_stepped, resume=config.resume)
     return TrainingResult(guarantee, config.output, config.task, plan=plan, configuration=config.identity())
 
 

@@ -54,7 +54,7 @@ def train_on_records(
     plan = _plan(config, len(records.rows))
     run = run_of(config, records, plan, progress, released=released, model_name=model_name)
     notes = (SGD_FOR_BANDS,) if isinstance(plan, BandedPlan) and plan.bands > 1 and config.optimizer != "sgd" else ()
-    return carry_out(run, progress, resume=config.resume, test=records.test, notes=notes)
+    return carry_out(config, run, progress, test=records.test, notes=notes)
 
 
 def _plan(config: TrainConfig, records: int) -> TrainingPlan:

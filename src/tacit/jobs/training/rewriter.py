@@ -53,7 +53,7 @@ def train_on_texts(config: TrainRewriterConfig, progress: TrainingProgress) -> T
         **run_options(config, config.output, progress),
     )
     pieces.record_budget(run.promise())
-    return carry_out(run, progress, resume=config.resume)
+    return carry_out(config, run, progress)
 
 
 def load_start(name: str) -> BartAutoencoder:

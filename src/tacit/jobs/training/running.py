@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, TypedDict
 import torch
 from torch import nn
 
+from tacit.account.release_charge import ReleaseCharge
 from tacit.devices import device_named
 from tacit.errors import BadParameterError
 from tacit.evaluation.predictions import measured_section, prediction_section
+from tacit.jobs.charging import charging_rows
 from tacit.jobs.training.options import PrivateTraining, TaskTraining
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.report import Report, Section
@@ -90,10 +93,10 @@ def run_options(config: PrivateTraining, folder: Path, progress: TrainingProgres
 
 
 def carry_out(
+    config: PrivateTraining,
     run: TrainingRun,
     progress: TrainingProgress,
     *,
-    resume: bool,
     test: tuple[str, Sequence[Row]] | None = None,
     notes: tuple[str, ...] = (),
 ) -> TrainingResult:
@@ -103,16 +106,22 @@ def carry_out(
     """
     first = run.team.first
     if first:
-        run.check_folder(resume=resume)
+        run.check_folder(resume=config.resume)
         progress.planned(run.plan, notes)
         run.prepared = progress.prepared
-    guarantee = run.run(progress.stepped, resume=resume)
+    with charging_run(config, run.private) if first else contextlib.nullcontext(run.charge) as run.charge:
+        guarantee = run.run(progress.stepped, resume=config.resume)
     scores = _scores(run, *test) if test and first else None
     result = TrainingResult(
         guarantee, run.folder, run.task.name, scores, run.checked, first, run.configuration, plan=run.plan
     )
     run.team.leave()
     return result
+
+
+def charging_run(config: PrivateTraining, private: Path) -> contextlib.AbstractContextManager[ReleaseCharge]:
+    """The charge of a training, kept in its private folder."""
+    return charging_rows(config, config.charged_rows, f"tacit {config.job}", kept_in=private)
 
 
 def _scores(run: TrainingRun, name: str, rows: Sequence[Row]) -> Report:

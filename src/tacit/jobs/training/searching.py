@@ -8,7 +8,7 @@ the plan pays for. The model with the best score is moved to the output folder, 
 A count. Right predictions among the first `MOST_COUNTED` records: one record more or less moves it by at most 1, and so
 does a record in place of another. Every record is predicted by itself, so that no prediction depends on another record.
 
-Kept while it runs, in `private/search`: the key, the scores, the best model so far and the unfinished one, so that a
+Kept while it runs, in `search` of the private folder: the key, the scores, the best model so far and the unfinished one, so that a
 stopped search goes on where it was. Afterwards nothing is left but the chosen model: no log, no name, no number says
 how many trials there were. The time that the search took does.
 """
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tacit.account.release_charge import ReleaseCharge
 from tacit.atomic import write_file
 from tacit.devices import device_named
 from tacit.errors import BadInputError, BadParameterError
@@ -30,16 +31,23 @@ from tacit.evaluation.predictions import main_score
 from tacit.jobs.train import TrainConfig
 from tacit.jobs.training.records import Records, read_records, run_of
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
-from tacit.jobs.training.running import read_rows, score_section, scores_of
+from tacit.jobs.training.running import charging_run, read_rows, score_section, scores_of
 from tacit.jobs.tuning import Tuning
 from tacit.lineage import CARD
 from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
 from tacit.noise.normal import normal_noise
 from tacit.noise.source import KEY_BYTES, StreamKey
-from tacit.training.checkpoint import PRIVATE_FOLDER, RunState, read_guarantee, run_state
+from tacit.training.checkpoint import RunState, read_guarantee, run_state
 from tacit.training.gradients import Checked
 from tacit.training.plan import check_composed
 from tacit.training.prediction import load_trained, predict_rows
+from tacit.training.private_folder import (
+    holds_something,
+    private_folder,
+    refuse_private_part,
+    remove_training,
+    remove_unused,
+)
 from tacit.training.run import StepReport, digest_of
 from tacit.training.search_plan import SearchPlan
 from tacit.training.step import NotFiniteError
@@ -69,7 +77,9 @@ def train_by_search(config: TrainConfig, progress: TrainingProgress) -> Training
     search = _Search(config, trials, records, scoring, plan, progress)
     search.open()
     progress.planned(plan, (_note(tuning, scoring),))
-    return search.run()
+    with charging_run(config, search.private) as search.charge:
+        search.reserve()
+        return search.run()
 
 
 def _trial(config: TrainConfig, point: dict[str, object]) -> TrainConfig:
@@ -169,7 +179,22 @@ class _Search:
         self.config, self.trials, self.records, self.scoring, self.plan = config, trials, records, scoring, plan
         self.progress = _OneTrial(progress)
         self.folder = config.output
-        self.place = config.output / PRIVATE_FOLDER / SEARCH
+        self.private = private_folder(config.output)
+        self.place = self.private / SEARCH
+        self.charge = ReleaseCharge()
+
+    def reserve(self) -> None:
+        """Set the budget of the whole search aside; one that is refused before its first trial leaves nothing."""
+        promised = self.plan.guarantee(
+            steps=self.plan.steps, secure=self.config.seed is None, what="a search for settings", parameters={},
+            trials=self.config.trials,
+        )  # fmt: skip
+        try:
+            self.charge.reserve(promised)
+        except BaseException:
+            if not self.config.resume:
+                remove_unused(self.folder)
+            raise
 
     # Begin and go on ------------------------------------------------------------------------------------------
 
@@ -189,10 +214,15 @@ class _Search:
             self.key = StreamKey(kept_key(self.place / KEY, KEY_BYTES), secure=self.config.seed is None)
             self.finished = self._read()
             return
-        if self.folder.exists() and any(self.folder.iterdir()):
-            code = "unfinished-run" if unfinished else "folder-not-empty"
-            todo = "go on with {option.resume}, or give another folder" if unfinished else "give another folder"
-            raise BadInputError(code, "{folder} is not empty: " + todo, folder=self.folder)
+        if unfinished:
+            raise BadInputError(
+                "unfinished-run",
+                "there is an unfinished run in {folder}: go on with {option.resume}, or give another folder",
+                folder=self.folder,
+            )
+        if holds_something(self.folder):
+            raise BadInputError("folder-not-empty", "{folder} is not empty: give another folder", folder=self.folder)
+        refuse_private_part(self.folder)
         for folder in (self.place.parent, self.place):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         check_private_folder(self.place)
@@ -244,8 +274,9 @@ class _Search:
             self._remove_all_but_best()
         best = self.finished.best
         if best is None:
+            self.charge.commit()  # that there is no model is a release, too
             self._close()
-            shutil.rmtree(self.folder / PRIVATE_FOLDER)
+            remove_unused(self.folder)
             raise BadInputError(
                 "search-without-result",
                 "the search has ended without a model: its random number of trials was 0 (which happens in {share:.2g} "
@@ -266,8 +297,8 @@ class _Search:
         folder = self.place / str(number)
         trial = self.trials[self._point(number)].model_copy(update={"output": folder, "seed": self._seed(number)})
         state = run_state(folder)
-        if state is RunState.ABSENT and folder.exists():
-            shutil.rmtree(folder)  # it was stopped before its first checkpoint
+        if state is RunState.ABSENT:
+            remove_training(folder)  # it may have been stopped before its first checkpoint
         checked = None
         if state is not RunState.FINISHED:
             run = run_of(trial, self.records, self.plan, self.progress)
@@ -300,8 +331,9 @@ class _Search:
         return float(round(right + self.plan.score_noise * noise))
 
     def _remove_all_but_best(self) -> None:
+        best = self.place / str(self.finished.best)
         for each in self.place.iterdir():
-            if each.is_dir() and each.name != str(self.finished.best):
+            if each.is_dir() and each not in (best, private_folder(best)):
                 shutil.rmtree(each)
 
     # The end --------------------------------------------------------------------------------------------------
@@ -309,13 +341,15 @@ class _Search:
     def _release(self, folder: Path) -> None:
         """Move a trial to the output folder, its card last, and remove everything else. Can be repeated."""
         if folder.exists():
-            kept = folder / PRIVATE_FOLDER
+            self.folder.mkdir(parents=True, exist_ok=True)
+            kept = private_folder(folder)
             if kept.exists():
                 for each in list(kept.iterdir()):
-                    each.replace(self.folder / PRIVATE_FOLDER / each.name)
+                    each.replace(self.private / each.name)
                 kept.rmdir()
             for each in sorted(folder.iterdir(), key=lambda path: path.name == CARD):
                 each.replace(self.folder / each.name)
+        self.charge.commit()
         self._close()
 
     def _close(self) -> None:

@@ -66,7 +66,7 @@ def train_on_users(config: FederateConfig, progress: TrainingProgress) -> Traini
     notes = (
         (f"{more:,} users have more than {local.rows:,} rows: that many of theirs count in a round",) if more else ()
     )
-    return carry_out(run, progress, resume=config.resume, test=test, notes=notes)
+    return carry_out(config, run, progress, test=test, notes=notes)
 
 
 def plan_for_users(config: FederateConfig, users: int) -> TrainingPlan:

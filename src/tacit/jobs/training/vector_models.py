@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from tacit.account.delta import automatic_delta
+from tacit.account.release_charge import ReleaseCharge
 from tacit.arrays import Floats
 from tacit.atomic import draft_folder
 from tacit.card import Card
@@ -24,6 +25,7 @@ from tacit.embeddings.heads import VectorHead, class_numbers, private_head, rele
 from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.predictions import prediction_section
 from tacit.guarantee import Guarantee, Model, Notion, Unit, VoidReason
+from tacit.jobs.charging import charging_rows
 from tacit.jobs.embed import digests_of, mechanism_again
 from tacit.jobs.training.result import VectorTrainingResult
 from tacit.labels import check_labels
@@ -45,7 +47,20 @@ SETTINGS: Final = "vectors.json"
 HEAD: Final = "head.npz"
 CARD_SUFFIX: Final = ".card.json"
 USED: Final = frozenset(
-    {"vectors", "label_column", "text_column", "labels", "epsilon", "delta", "replace_one", "seed", "output", "test"}
+    {
+        "vectors",
+        "label_column",
+        "text_column",
+        "labels",
+        "epsilon",
+        "delta",
+        "replace_one",
+        "seed",
+        "output",
+        "test",
+        "ledger",
+        "dataset",
+    }
 )
 """The options of a training that mean something for vectors."""
 
@@ -59,11 +74,16 @@ def train_on_vectors(config: TrainClassify) -> VectorTrainingResult:
     """A linear classifier of vectors, in its folder, with its card."""
     refuse_taken_folder(config.output)
     _check_options(config)
+    with charging_rows(config, config.vectors, f"tacit {config.job}") as charge:
+        return _trained(config, charge)
+
+
+def _trained(config: TrainClassify, charge: ReleaseCharge) -> VectorTrainingResult:
     made_by: Mapping[str, object] = {}
     if config.epsilon is None:
         head, promised, made_by = _of_released(config)
     else:
-        head, promised = _of_private(config)
+        head, promised = _of_private(config, charge)
     configuration = config.identity()
     card = Card(promised, configuration=configuration)
     with draft_folder(config.output) as draft:
@@ -74,6 +94,7 @@ def train_on_vectors(config: TrainClassify) -> VectorTrainingResult:
         (draft / SETTINGS).write_text(json.dumps(settings, indent=2), encoding="utf-8")
         (draft / CARD).write_text(card.to_json(), encoding="utf-8")
         (draft / "card.md").write_text(card.to_markdown(), encoding="utf-8")
+    charge.commit()
     scores = None
     if config.test is not None:
         truth, predicted = predicted_labels(config.output, config.test, {})
@@ -154,8 +175,8 @@ def _numbers(labels: Sequence[str], names: Sequence[str]) -> Any:
     return class_numbers(labels, names)
 
 
-def _of_private(config: TrainClassify) -> tuple[VectorHead, Guarantee]:
-    """A head from noisy sums of private vectors."""
+def _of_private(config: TrainClassify, charge: ReleaseCharge) -> tuple[VectorHead, Guarantee]:
+    """A head from noisy sums of private vectors, paid for before they are drawn."""
     table = read_vectors(config.vectors, None, (config.label_column,))
     labels = table.columns[config.label_column]
     if not config.labels:
@@ -175,10 +196,6 @@ def _of_private(config: TrainClassify) -> tuple[VectorHead, Guarantee]:
     epsilon = float(cast("float", config.epsilon))
     delta = config.chosen_delta if config.chosen_delta is not None else automatic_delta(len(table))
     source = new_source(config.seed)
-    head, sigma = private_head(
-        table.matrix, class_numbers(labels, config.labels), config.labels,
-        epsilon=epsilon, delta=delta, adjacency=config.adjacency, source=source,
-    )  # fmt: skip
     promised = Guarantee(
         notion=Notion.APPROXIMATE,
         epsilon=epsilon,
@@ -187,7 +204,7 @@ def _of_private(config: TrainClassify) -> tuple[VectorHead, Guarantee]:
         unit=Unit.RECORD,
         adjacency=config.adjacency,
         mechanism="class means from noisy sums of vectors",
-        parameters={"noise scale": sigma, "bound": "l2", "C": 1.0, "labels": f"{len(config.labels):,}, given publicly"},
+        parameters={"bound": "l2", "C": 1.0, "labels": f"{len(config.labels):,}, given publicly"},
         not_covered=("how many records there are", "that the vectors have this many numbers"),
         assumptions=(
             "the noise comes from a secret random key of the operating system",
@@ -195,7 +212,14 @@ def _of_private(config: TrainClassify) -> tuple[VectorHead, Guarantee]:
             "the list of labels was given from public knowledge, not read off the private rows",
         ),
     )
-    return head, promised if source.secure else promised.voided(TEST_SEED_REASON, VoidReason.TEST_SEED)
+    if not source.secure:
+        promised = promised.voided(TEST_SEED_REASON, VoidReason.TEST_SEED)
+    charge.reserve(promised)
+    head, sigma = private_head(
+        table.matrix, class_numbers(labels, config.labels), config.labels,
+        epsilon=epsilon, delta=delta, adjacency=config.adjacency, source=source,
+    )  # fmt: skip
+    return head, replace(promised, parameters={"noise scale": sigma, **promised.parameters})
 
 
 # Predictions ----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tacit.jobs.released_rows import card_of_rows, write_rows_with_card
 from tacit.jobs.synthesize_training import SynthesisProgress, SyntheticRows, TrainedSynthesisConfig
 from tacit.jobs.training.planning import plan_for_records
 from tacit.jobs.training.public_models import load_public
-from tacit.jobs.training.running import run_options
+from tacit.jobs.training.running import charging_run, run_options
 from tacit.report import Report
 from tacit.rounding import rounded_up
 from tacit.text.files import partial_path, read_columns
@@ -84,7 +84,8 @@ def train_writer(config: TrainedSynthesisConfig, progress: SynthesisProgress) ->
     training.check_folder(resume=config.resume)
     price = f"label counts for epsilon {rounded_up(budget.for_counts(counted=True), 3)}"
     progress.planned(plan, (price,) if counted else ())
-    training.run(progress.stepped, resume=config.resume)
+    with charging_run(config, training.private) as training.charge:
+        training.run(progress.stepped, resume=config.resume)
 
 
 def write_release(config: TrainedSynthesisConfig, progress: SynthesisProgress) -> SyntheticRows:

@@ -7,7 +7,7 @@ when the run is finished; the folder is a model that transformers loads, with it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import torch
@@ -27,7 +27,7 @@ from tacit.training.federated.visits import VisitPlan
 from tacit.training.gradients import Batch, UnsupportedModelError
 from tacit.training.gradients.examples import trainable
 from tacit.training.optimizers import optimizer_for
-from tacit.training.plan import check_composed
+from tacit.training.origin import with_code_of_plugin
 from tacit.training.run import TrainingRun
 
 ONE_NAME = "a person behind several user names: each name is protected on its own"
@@ -108,26 +108,28 @@ class FederatedRun(TrainingRun):
         federation = {"users": self.users.fingerprint(), "local": asdict(self.local), "momentum": self.momentum}
         return {**super()._fingerprint(), "federation": federation}
 
-    def promise(self) -> Guarantee:
+    def _own(self, parameters: Mapping[str, object]) -> Guarantee:
         private = self.plan.private
         own = self.plan.guarantee(
             steps=self.plan.steps,
             secure=self.seed is None,
             what=f"{'DP-' if private else ''}{self.algorithm} ({self.task.name}, strategy {self.settings.strategy})",
-            parameters={
-                **({"clipping": self.settings.clipping, "bound": self.settings.bound} if private else {}),
-                "planned cohort": self.plan.batch,
-                "local training": self.local.label,
-                "server": self.settings.optimizer + (f", momentum {self.momentum:g}" if self.momentum else ""),
-                "model": self.settings.model,
-            },
+            parameters=parameters,
             trials=self.trials,
         )
         if private:
             own = own.also_not_covered(ONE_NAME).also_assuming(TRUSTED_SERVER)
-        own = self._with_code_of_plugin(own)
-        promise = self.origin.with_training(own, self.settings.model or "a model")
-        return check_composed(promise, self.plan.records) if own.is_private else promise
+        return with_code_of_plugin(own, self.task.name, type(self.task))
+
+    def _parameters(self) -> dict[str, object]:
+        private = self.plan.private
+        return {
+            **({"clipping": self.settings.clipping, "bound": self.settings.bound} if private else {}),
+            "planned cohort": self.plan.batch,
+            "local training": self.local.label,
+            "server": self.settings.optimizer + (f", momentum {self.momentum:g}" if self.momentum else ""),
+            "model": self.settings.model,
+        }
 
 
 def _refuse_mixing(model: torch.nn.Module) -> None:

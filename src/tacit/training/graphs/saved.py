@@ -3,8 +3,11 @@
 graph.json          method, names of the labels, how features are made
 weights.npz         the weights: covered by the guarantee, may be shown
 card.json           the guarantee of the weights
-private/            (messages) evidence.npz: what each node received, with noise. It is covered for every node but the
-                    one that received it, so it is kept. Predictions read it instead of the links.
+
+Beside it, in its private folder (`tacit.training.private_folder`):
+
+evidence.npz        (messages) what each node received, with noise. It is covered for every node but the one that
+                    received it, so it is kept. Predictions read it instead of the links.
 """
 
 from __future__ import annotations
@@ -23,12 +26,13 @@ from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.training.graphs.graph import Features, Graph
 from tacit.training.graphs.messages import NodeModel
+from tacit.training.private_folder import private_folder, refuse_private_part
 
 if TYPE_CHECKING:
     from torch import nn
 
 SETTINGS, WEIGHTS, CARD = "graph.json", "weights.npz", "card.json"
-EVIDENCE = Path("private") / "evidence.npz"
+EVIDENCE = "evidence.npz"
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,13 @@ class SavedModel:
 def check_folder(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInputError("folder-not-empty", "{folder} is not empty: give another folder", folder=folder)
+    refuse_private_part(folder)
+
+
+def evidence_file(folder: Path) -> Path:
+    """The file of what the nodes received; earlier versions kept it inside of the folder."""
+    inside = folder / "private" / EVIDENCE
+    return inside if inside.exists() else private_folder(folder) / EVIDENCE
 
 
 def save_nodes(
@@ -65,9 +76,10 @@ def save_nodes(
     """Weights and card to the folder; what the nodes received to its private part."""
     _save(folder, graph, {"weights": model.weights}, guarantee, method, columns, configuration or {})
     if model.evidence.any():
-        (folder / EVIDENCE).parent.mkdir(mode=0o700)
+        place = evidence_file(folder)
+        place.parent.mkdir(mode=0o700, exist_ok=True)
         known_nodes = np.flatnonzero(model.evidence.any(axis=1))
-        np.savez(folder / EVIDENCE, names=np.array(graph.names)[known_nodes], evidence=model.evidence[known_nodes])
+        np.savez(place, names=np.array(graph.names)[known_nodes], evidence=model.evidence[known_nodes])
 
 
 def save_network(
@@ -95,8 +107,8 @@ def load_saved(folder: Path) -> SavedModel:
         with np.load(folder / WEIGHTS, allow_pickle=False) as file:
             arrays = dict(file)
         evidence: dict[str, NDArray[np.float64]] = {}
-        if (folder / EVIDENCE).exists():
-            with np.load(folder / EVIDENCE, allow_pickle=False) as file:
+        if evidence_file(folder).exists():
+            with np.load(evidence_file(folder), allow_pickle=False) as file:
                 evidence = dict(zip(file["names"].tolist(), file["evidence"], strict=True))
         card = Card.of_file(folder / CARD)
         return SavedModel(

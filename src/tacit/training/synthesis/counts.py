@@ -54,18 +54,13 @@ def exact_counts(rows: Sequence[Row], codes: ControlCodes) -> dict[Combination, 
     return {combination: seen[combination] for combination in codes.combinations}
 
 
-def noisy_counts(
-    rows: Sequence[Row], codes: ControlCodes, *, epsilon: float, adjacency: Adjacency, source: Source
-) -> LabelCounts:
-    """The private histogram over all combinations of labels."""
+def counts_guarantee(codes: ControlCodes, *, epsilon: float, adjacency: Adjacency, secure: bool) -> Guarantee:
+    """The promise of noisy label counts, before they are drawn."""
     if adjacency not in L1_SENSITIVITY:
         raise BadParameterError(
             "adjacency-not-accounted",
             "label counts are private for adding or removing one record, or for replacing one",
         )
-    exact = exact_counts(rows, codes)
-    noisy = add_laplace(list(exact.values()), epsilon=epsilon, l1_sensitivity=L1_SENSITIVITY[adjacency], source=source)
-    counts = {c: max(0, int(n)) for c, n in zip(exact, np.rint(noisy), strict=True)}
     promised = Guarantee(
         notion=Notion.PURE,
         epsilon=epsilon,
@@ -73,13 +68,22 @@ def noisy_counts(
         unit=Unit.RECORD,
         adjacency=adjacency,
         mechanism="label counts with discrete Laplace noise",
-        parameters={"label columns": ", ".join(codes.columns), "cells": len(counts)},
+        parameters={"label columns": ", ".join(codes.columns), "cells": len(codes.combinations)},
         assumptions=("the noise comes from a secret random key of the operating system, which is not shown",),
     )
-    if not source.secure:
-        promised = promised.voided(
-            "the labels were counted with a test seed, which undoes the noise", VoidReason.TEST_SEED
-        )
+    if secure:
+        return promised
+    return promised.voided("the labels were counted with a test seed, which undoes the noise", VoidReason.TEST_SEED)
+
+
+def noisy_counts(
+    rows: Sequence[Row], codes: ControlCodes, *, epsilon: float, adjacency: Adjacency, source: Source
+) -> LabelCounts:
+    """The private histogram over all combinations of labels."""
+    promised = counts_guarantee(codes, epsilon=epsilon, adjacency=adjacency, secure=source.secure)
+    exact = exact_counts(rows, codes)
+    noisy = add_laplace(list(exact.values()), epsilon=epsilon, l1_sensitivity=L1_SENSITIVITY[adjacency], source=source)
+    counts = {c: max(0, int(n)) for c, n in zip(exact, np.rint(noisy), strict=True)}
     return LabelCounts(counts, promised)
 
 

@@ -21,11 +21,17 @@ from tacit.guarantee import Guarantee
 from tacit.lineage import CARD
 from tacit.noise.source import Source, StreamKey
 from tacit.text.files import write_whole
-from tacit.training.checkpoint import PRIVATE_FOLDER, RunState, run_state
+from tacit.training.checkpoint import RunState, run_state
 from tacit.training.models import load_model
 from tacit.training.run import StepReport, TrainingRun
 from tacit.training.synthesis.codes import ControlCodes, ControlledWriting
-from tacit.training.synthesis.counts import LabelCounts, counts_without_privacy, equal_counts, noisy_counts
+from tacit.training.synthesis.counts import (
+    LabelCounts,
+    counts_guarantee,
+    counts_without_privacy,
+    equal_counts,
+    noisy_counts,
+)
 from tacit.training.synthesis.filters import Filters
 from tacit.training.synthesis.sampling import Sampling
 
@@ -95,12 +101,14 @@ class WriterTraining(TrainingRun):
         trained = resume and run_state(self.folder) is RunState.FINISHED
         if trained:
             self._check_same(command)
+            self.charge.reserve(self.charged())  # again: the same run is charged once
         if trained and is_finished(self.folder):
+            self.charge.commit()
             return read_card(self.folder / CARD).guarantee
         if not trained:
             self.task.check_length(self.tokenizer)
             super().run(progress, resume=resume)
-            write_whole(self.folder / PRIVATE_FOLDER / COMMAND, json.dumps(command, indent=1) + "\n")
+            write_whole(self.private / COMMAND, json.dumps(command, indent=1) + "\n")
         if not (self.folder / TRAINING_CARD).exists():
             write_whole(self.folder / TRAINING_CARD, (self.folder / CARD).read_text(encoding="utf-8"))
         training = read_card(self.folder / TRAINING_CARD).guarantee
@@ -108,7 +116,25 @@ class WriterTraining(TrainingRun):
         promised = writer_guarantee(training, counts, self.task.codes, self.trials)
         write_whole(self.folder / CARD, Card(promised, configuration=self.configuration).to_json())
         write_whole(self.folder / SYNTHESIS, json.dumps(self._facts(counts), indent=1) + "\n")
+        self.charge.commit()
         return promised
+
+    def charged(self) -> Guarantee:
+        training = super().charged()
+        if not self.counted or not self.budget.private:
+            return training
+        return training.then(*[self._promise_of_counts()] * self.trials)
+
+    def _promise_of_counts(self) -> Guarantee:
+        return counts_guarantee(
+            self.task.codes,
+            epsilon=self.budget.for_counts(counted=True),
+            adjacency=self.plan.adjacency,
+            secure=self.seed is None,
+        )
+
+    def _settle(self) -> None:
+        """Spend nothing yet: the labels have still to be counted."""
 
     def _command(self) -> dict[str, str]:
         """The settings the folder was made with, for a resumed run to compare."""
@@ -117,7 +143,7 @@ class WriterTraining(TrainingRun):
 
     def _check_same(self, now: dict[str, str]) -> None:
         """A trained folder answers no other command: its texts would have the budget and the look of the old one."""
-        place = self.folder / PRIVATE_FOLDER / COMMAND
+        place = self.private / COMMAND
         if not place.is_file():
             raise BadInputError(
                 "unknown-training",
