@@ -61,7 +61,7 @@ def test_the_card_is_that_of_the_whole_search(inside: Path) -> None:
     assert "geometric, mean 2) from 4 settings, by a score on public rows" in card["parameters"]["search"]
     assert any("how long the search took" in line for line in card["not_covered"])
     assert set(result.chosen) == {"learning_rate", "bound"}  # type: ignore[attr-defined]
-    assert not (inside / "whole" / "private" / "search").exists()
+    assert not (inside / "whole.private" / "search").exists()
 
 
 def test_nothing_tells_how_many_trials_there_were(inside: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +113,7 @@ def test_a_stopped_search_goes_on(inside: Path, signs: int) -> None:
     name = f"stopped-{signs}"
     with pytest.raises(StoppedError):
         searched(name, seed=seed, progress=StopAfter(signs))
-    assert (inside / name / "private" / "search").stat().st_mode & 0o077 == 0
+    assert (inside / f"{name}.private" / "search").stat().st_mode & 0o077 == 0
     with pytest.raises(BadInputError) as refused:
         searched(name, seed=seed)
     assert refused.value.code == "unfinished-run"

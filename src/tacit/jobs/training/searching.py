@@ -8,9 +8,9 @@ the plan pays for. The model with the best score is moved to the output folder, 
 A count. Right predictions among the first `MOST_COUNTED` records: one record more or less moves it by at most 1, and so
 does a record in place of another. Every record is predicted by itself, so that no prediction depends on another record.
 
-Kept while it runs, in `search` of the private folder: the key, the scores, the best model so far and the unfinished one, so that a
-stopped search goes on where it was. Afterwards nothing is left but the chosen model: no log, no name, no number says
-how many trials there were. The time that the search took does.
+Kept while it runs, in `search` of the private folder: the key, the scores, the best model so far and the unfinished
+one, so that a stopped search goes on where it was. Afterwards nothing is left but the chosen model: no log, no name, no
+number says how many trials there were. The time that the search took does.
 """
 
 from __future__ import annotations
