@@ -11,7 +11,6 @@ What a model promises depends on where its weights come from: see `starting_weig
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +27,7 @@ from torch.optim import Optimizer
 from tacit.account.release_charge import ReleaseCharge
 from tacit.card import Card
 from tacit.devices import device_of, moved, seed_torch
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.lineage import CARD, SETTINGS
 from tacit.noise.source import StreamKey
@@ -57,6 +56,7 @@ from tacit.training.plan import TrainingPlan, check_composed
 from tacit.training.private_folder import private_folder, remove_unused
 from tacit.training.public_gradients import PUBLIC_KINDS, PublicGradients
 from tacit.training.recomputing import compute_again
+from tacit.training.run_identity import digest_of, digest_of_pieces, refuse_another_run
 from tacit.training.settings import TrainingSettings
 from tacit.training.sixteen import ShapeTrial, check_sixteen_bits, collated, in_sixteen, shapes_of
 from tacit.training.step import PlainStep, PrivateStep, StepFacts, check_weights
@@ -329,9 +329,7 @@ class TrainingRun:
 
     @cached_property
     def _pieces(self) -> str:
-        """A name of the pieces that the tokenizer knows."""
-        known = self.tokenizer.get_vocab() if hasattr(self.tokenizer, "get_vocab") else {}
-        return hashlib.blake2b(json.dumps(known, sort_keys=True).encode(), digest_size=16).hexdigest()
+        return digest_of_pieces(self.tokenizer)
 
     def _beginning(self, resume: bool) -> Beginning:
         if not resume:
@@ -347,17 +345,7 @@ class TrainingRun:
 
     def check_same(self, described: str, kind: str) -> None:
         """Refuse a folder whose run had other settings."""
-        kept, now = json.loads(described), json.loads(self.described())
-        for part in now:
-            if kept.get(part) != now[part]:
-                raise BadInputError(
-                    "another-run",
-                    "the {kind} run in {folder} had another {part}: repeat its command, or start anew in another "
-                    "folder",
-                    kind=kind,
-                    folder=self.folder,
-                    part=part,
-                )
+        refuse_another_run(described, self.described(), kind=kind, folder=self.folder)
 
     def promise(self) -> Guarantee:
         """The guarantee of the finished model."""
@@ -406,13 +394,6 @@ class TrainingRun:
         self._settle()
         forget(self.folder)
         return guarantee
-
-
-def digest_of(rows: Sequence[Row]) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    for row in rows:
-        digest.update(json.dumps(dict(row), sort_keys=True).encode())
-    return digest.hexdigest()
 
 
 def _length(example: Encoded) -> int:
