@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from tacit.jobs.train import CONFIGS, run  # noqa: E402
 from tacit.jobs.training.result import TrainingProgress  # noqa: E402
 from tacit.jobs.tuning import read_tuning  # noqa: E402
 from tacit.noise.source import StreamKey  # noqa: E402
+from tacit.training.private_folder import remove_training  # noqa: E402
 from tests.literature.small_files import write_small_files, write_small_models  # noqa: E402
 
 GRID = {"mean": 2.0, "law": "geometric", "settings": {"learning_rate": [1e-3, 1e-2], "bound": [1.0, 3.0]}}
@@ -108,7 +108,7 @@ class StopAfter(TrainingProgress):
 def test_a_stopped_search_goes_on(inside: Path, signs: int) -> None:
     """With a test seed: stopped in the first trial, or in a later one, it chooses the same and has the same weights."""
     seed = next(seed for seed in range(100) if trials_of_seed(seed, TrialLaw("geometric", 2.0)) == 3)
-    shutil.rmtree(inside / "uninterrupted", ignore_errors=True)
+    remove_training(inside / "uninterrupted")
     whole = searched("uninterrupted", seed=seed)
     name = f"stopped-{signs}"
     with pytest.raises(StoppedError):

@@ -207,7 +207,7 @@ def test_another_command_cannot_go_on_with_a_run(tokenizer, tmp_path):
     run = make_run(tokenizer, tmp_path / "m", seed=1, steps=12)
     with pytest.raises(KeyboardInterrupt):
         run.run(lambda p: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(BadInputError, match="not empty"):
+    with pytest.raises(BadInputError, match="unfinished run"):
         make_run(tokenizer, tmp_path / "m", seed=1, steps=12).run()
     other = make_run(tokenizer, tmp_path / "m", seed=1, steps=12, settings={"bound": 5.0})
     with pytest.raises(BadInputError, match="another settings"):

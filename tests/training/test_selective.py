@@ -254,7 +254,7 @@ def test_a_run_goes_on_only_after_the_same_first_phase(tmp_path, at):
     with pytest.raises(KeyboardInterrupt):
         make_phases(tmp_path / "m", steps=3, rule="list 1").run(stop)
     if at == (2, 1):
-        shutil.rmtree(tmp_path / "m")  # as if stopped before the first checkpoint of the second phase
+        shutil.rmtree(tmp_path / "m.private")  # as if stopped before the first checkpoint of the second phase
     for changes, message in (
         ({"rule": "list 2"}, "another redaction"),
         ({"rule": "list 1", "public": "Tatoeba"}, "another public text"),
