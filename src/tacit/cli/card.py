@@ -36,10 +36,10 @@ class CardOptions(Config):
     job: ClassVar[str] = "card"
 
     folder: Annotated[Folder, Field(description="A folder made by Tacit, a released file, or a card (json).")]
-    share: Annotated[
+    share_to: Annotated[
         Path | None,
         Field(description="Copy all of the folder that may leave to this new folder, and nothing else."),
-        Option(Group.DATA, metavar="DESTINATION"),
+        Option(Group.DATA, name="share", metavar="DESTINATION"),
     ] = None
     as_json: Annotated[AsJson, Field(description="Print the card as JSON.")] = False
 
@@ -54,8 +54,8 @@ def card_of(place: Path) -> Card:
 
 
 def show(options: CardOptions) -> None:
-    if options.share is not None:
-        shared = share_folder(options.folder, options.share)
+    if options.share_to is not None:
+        shared = share_folder(options.folder, options.share_to)
         error_console().print(
             f"{len(shared.files):,} files -> {shared.folder}: {', '.join(shared.files)}", markup=False, highlight=False
         )
