@@ -163,10 +163,10 @@ def test_budget_is_refused_before_the_noise_or_spent_once(
     monkeypatch.setattr(Reservation, "commit", whole)
     more: Options = {"resume": True} if way.resumes else {}
     promised = way.run(data, output if way.resumes else tmp_path / "again", ledger=str(ledger), **more)
-    found = releases(ledger)
-    assert len(found) == (1 if way.resumes else 2), "a run that goes on is charged once"
-    assert {record.state for record in found} == ({"committed"} if way.resumes else {"committed", "reserved"})
-    for record in found:
+    charged = releases(ledger)
+    assert len(charged) == (1 if way.resumes else 2), "a run that goes on is charged once"
+    assert {record.state for record in charged} == ({"committed"} if way.resumes else {"committed", "reserved"})
+    for record in charged:
         assert (record.dataset, record.guarantee.unit) == (way.dataset, way.unit)
         assert record.guarantee.epsilon == pytest.approx(promised.epsilon)
         assert record.guarantee.delta == pytest.approx(promised.delta)

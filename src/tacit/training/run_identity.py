@@ -1,4 +1,4 @@
-"""What tells one run from another: digests of what it reads, and the refusal to go on with something else."""
+"""Digests that tell one run from another, and the refusal to go on with something else."""
 
 from __future__ import annotations
 

@@ -280,14 +280,15 @@ class TwoPhases:
         return guarantee
 
     def promise_of_both(self) -> Guarantee:
-        """What both phases together will have spent on a record."""
-        secure = self.seed is None
-        own = {"secure": secure, "what": "selective training", "parameters": {}, "trials": self.trials}
-        second = self.plan.guarantee(steps=self.plan.steps, **own)
-        paid = None
-        if self.kind is FirstKind.PRIVATE:
-            paid = self.first_plan.guarantee(steps=self.first_plan.steps, **own)
-        return selective_guarantee(second, First(self.kind, self.redaction, self.public, paid))
+        """The guarantee of both phases together, before the first of them."""
+
+        def promised(plan: TrainingPlan) -> Guarantee:
+            return plan.guarantee(
+                steps=plan.steps, secure=self.seed is None, what="selective training", parameters={}, trials=self.trials
+            )
+
+        paid = promised(self.first_plan) if self.kind is FirstKind.PRIVATE else None
+        return selective_guarantee(promised(self.plan), First(self.kind, self.redaction, self.public, paid))
 
     def _first(self, progress: Callable[[int, StepReport], None] | None) -> First:
         place = self.working_folder
