@@ -152,7 +152,8 @@ def speed(given: Any, rows: list[dict[str, str]]) -> dict[str, float]:
     """Predictions per CPU second: of a wave of texts as a run writes it, prompts not counted, and of the bare model.
 
     The bare model continues the same prompts with a cache that grows by the same steps, and does nothing else. It does
-    so with as many rows as a reading of the wave holds records on average, and with all rows of a reading filled.
+    so with as many rows as a reading of the wave holds records on average, and with all rows of a reading filled, once
+    after every token of the wave: what else the machine does slows down both.
     """
     config = PromptingConfig(data=rows, **settings(given, rows))
     model = load_reader("smollm2")
@@ -162,36 +163,43 @@ def speed(given: Any, rows: list[dict[str, str]]) -> dict[str, float]:
     plan = next(p for p in planned(config, dict(counts), config.candidates, 1e-6) if p.label == label)
     reader = TimedReader(reader_of(config, model, label))
     stops = np.array(["\n" in word for word in model.texts_of_tokens()]) | (model.support == model.end)
-    wave = next_wave(0, plan.batches, plan.law.batch, most_rows=rows_in_memory(reader), usual=plan.batches)
+    wave = next_wave(0, plan.batches, plan.law.batch, most_rows=rows_in_memory(reader, plan.tokens), usual=plan.batches)
     key = StreamKey.from_os()
     batches = [seated(batch, key.key) for batch in in_batches(records, plan.batches, key.key)][: len(wave)]
     keys = [key.stream(0, bytes([n])) for n in wave]
-    steps = [0]
+    held = sum(map(len, batches))
+    bare: dict[int, Any] = {}
+    turns: dict[int, list[float]] = {}
 
     def step() -> None:
-        steps[0] += 1
+        """After each token of the wave, one forward pass of the bare model with each number of rows."""
+        for count in (round(held / reader.readings), reader.rows):
+            if count not in bare:
+                texts = [record.text for record in records[:count]]
+                bare[count] = model.begin_logits(texts, reader.frame, reader.input_tokens, blank=1)[0]
+                turns[count] = []
+            begun = time.process_time()
+            model.extend_logits(bare[count], np.full(count, 100))
+            turns[count].append(time.process_time() - begun)
+
+    bare_seconds = [0.0]
+
+    def timed_step() -> None:
+        begun = time.process_time()
+        step()
+        bare_seconds[0] += time.process_time() - begun
 
     writing = Writing(plan.law, model.support, stops, plan.tokens, given.length, 2, config.candidates)
-    write_wave(batches, keys, reader, writing, step)
-    spent = time.process_time() - reader.begun
-    forwards = steps[0] - 1
-    held = sum(map(len, batches))
+    write_wave(batches, keys, reader, writing, timed_step)
+    spent = time.process_time() - reader.begun - bare_seconds[0]
     real = held / reader.readings
-
-    def bare(count: int) -> float:
-        texts = [record.text for record in records[:count]]
-        running = model.begin_logits(texts, reader.frame, reader.input_tokens, blank=1)[0]
-        turns = []
-        for _ in range(forwards):
-            start = time.process_time()
-            model.extend_logits(running, np.full(count, 100))
-            turns.append(time.process_time() - start)
-        return count / (sum(turns) / len(turns))
+    forwards = len(turns[reader.rows]) - 1
+    speeds = {count: count * len(each) / sum(each) for count, each in turns.items()}
 
     return {
         "drawn": held * forwards / spent,
-        "bare": bare(round(real)),
-        "packed": bare(reader.rows),
+        "bare": speeds[round(real)],
+        "packed": speeds[reader.rows],
         "real rows": real,
         "rows": reader.rows,
         "batch": plan.law.batch,

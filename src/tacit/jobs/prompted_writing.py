@@ -207,7 +207,7 @@ class _Work:
             plan.candidates,
         )
         self._end += plan.usual_draws
-        most_rows = rows_in_memory(reader)
+        most_rows = rows_in_memory(reader, plan.tokens)
         texts: list[str] = []
         start, kept = 0, 0
         while start < plan.batches and kept < plan.rows:
@@ -254,9 +254,9 @@ class _Work:
             self._progress("drawing tokens", self._done, self._total)
 
 
-def rows_in_memory(reader: FramedReader) -> int:
+def rows_in_memory(reader: FramedReader, tokens: int) -> int:
     """How many records are held in memory at a time: by public numbers alone."""
-    return max(reader.rows, min(MOST_ROWS, int(FILLED * WAVE_BYTES / reader.row_bytes)))
+    return max(reader.rows, min(MOST_ROWS, int(FILLED * WAVE_BYTES / reader.row_bytes(tokens))))
 
 
 def _usual_batches(plan: BatchPlan, done: int, kept: int) -> int:

@@ -92,14 +92,13 @@ class FramedReader:
         """The prompt without any text, so many times; computed apart from all private prompts."""
         return self._reading([""] * copies, self.public, 1)
 
-    @property
-    def row_bytes(self) -> int:
-        """About how much memory a row takes: its keys and values in all layers."""
+    def row_bytes(self, tokens: int) -> int:
+        """About how much memory a row takes after so many tokens: its keys and values in all layers."""
         config = self.model.model.config
         heads = int(config.num_attention_heads)
         size = getattr(config, "head_dim", None) or config.hidden_size // heads
         kept = getattr(config, "num_key_value_heads", None) or heads
-        width = len(self.frame.before) + self.input_tokens + len(self.frame.after) + 2 * self.length
+        width = len(self.frame.before) + self.input_tokens + len(self.frame.after) + min(tokens, 2 * self.length)
         return width * int(config.num_hidden_layers) * 2 * kept * size * 4
 
     def _reading(self, texts: Sequence[str], frame: Frame, input_tokens: int) -> CachedReading:
