@@ -115,7 +115,7 @@ def test_a_process_that_dies_is_named_and_the_run_goes_on_from_its_checkpoint(to
     assert said.read_text() == "worker-lost"
     resumed = make_run(tokenizer, tmp_path / "two", seed=1, steps=7)
     resumed.run(resume=True)
-    lines = (tmp_path / "two" / "private" / "log.csv").read_text().splitlines()
+    lines = (tmp_path / "two.private" / "log.csv").read_text().splitlines()
     assert len(lines) == 8, "the steps after the last checkpoint are repeated, and none is missing"
 
 
