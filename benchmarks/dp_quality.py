@@ -21,6 +21,7 @@ import torch
 
 from corpus import data_rows
 from tacit.evaluation.scores import classification_scores, tagging_scores
+from tacit.training.checkpoint import RunState, run_state
 from tacit.training.models import load_model
 from tacit.training.plan import TrainingPlan
 from tacit.training.prediction import predict_rows
@@ -81,7 +82,7 @@ def run_cell(data: str, privacy: str, seed: int, work: Path, choice: Choice) -> 
         bound=bound or 1.0,
     )  # fmt: skip
     folder = work / f"{data}-{privacy}-{'-'.join(map(str, choice))}-{seed}"
-    resume = (folder / "private" / "checkpoint.pt").exists()
+    resume = run_state(folder) is RunState.UNFINISHED
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)
     run = TrainingRun(task, model, tokenizer, rows, plan, settings, folder, seed=seed)

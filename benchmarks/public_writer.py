@@ -18,6 +18,7 @@ from tokenizers import ByteLevelBPETokenizer
 
 from tacit.noise.source import public_generator
 from tacit.text.sentence_packages import tatoeba
+from tacit.training.checkpoint import RunState, run_state
 from tacit.training.origin import Origin
 from tacit.training.plan import TrainingPlan
 from tacit.training.run import TrainingRun, TrainingSettings
@@ -62,7 +63,7 @@ def public_writer(folder: Path, *, epochs: float = 1.0) -> Path:
         if step % 100 == 0:
             print(f"public model: step {step:,} of {steps:,}, loss {loss:.3f}", file=sys.stderr, flush=True)
 
-    run.run(say, resume=(folder / "private" / "checkpoint.pt").exists())
+    run.run(say, resume=run_state(folder) is RunState.UNFINISHED)
     return folder
 
 

@@ -367,7 +367,7 @@ ComputeAgain = Annotated[
     Field(description="Compute layers again on the way back instead of keeping them: less memory, more time."),
     Option(Group.TRAINING),
 ]
-Tensorboard = Annotated[bool, Field(description="Also log for TensorBoard (private/tensorboard)."), Option(Group.RUN)]
+Tensorboard = Annotated[bool, Field(description="Also log for TensorBoard (in the private folder)."), Option(Group.RUN)]
 Resume = Annotated[bool, Field(description="Go on with an unfinished run in the output folder."), Option(Group.RUN)]
 Force = Annotated[bool, Field(description="Replace files that exist."), Option(Group.RUN)]
 DryRun = Annotated[bool, Field(description="Say what would be done, and do nothing."), Option(Group.RUN)]
