@@ -56,7 +56,8 @@ class CachedReading:
         def kept(columns: Tensor, axis: int) -> Tensor:
             end = columns.shape[axis]
             parts = (columns.narrow(axis, 0, self._width), columns.narrow(axis, end - self._length, self._length))
-            return torch.cat(parts, dim=axis)
+            joined: Tensor = torch.cat(parts, dim=axis)
+            return joined
 
         running.mask = kept(running.mask, 1)
         with torch.inference_mode():
@@ -96,8 +97,8 @@ class FramedReader:
         """About how much memory a row takes after so many tokens: its keys and values in all layers."""
         config = self.model.model.config
         heads = int(config.num_attention_heads)
-        size = getattr(config, "head_dim", None) or config.hidden_size // heads
-        kept = getattr(config, "num_key_value_heads", None) or heads
+        size = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
+        kept = int(getattr(config, "num_key_value_heads", None) or heads)
         width = len(self.frame.before) + self.input_tokens + len(self.frame.after) + min(tokens, 2 * self.length)
         return width * int(config.num_hidden_layers) * 2 * kept * size * 4
 
