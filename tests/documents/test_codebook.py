@@ -294,9 +294,10 @@ def test_decode_by_a_language_model_sees_the_cell_only(folder: Path, monkeypatch
     """The prompts are public sentences, whatever the text; the same cells and noise give the same lines."""
     pytest.importorskip("transformers", reason="language models need transformers")
     from tacit.documents import codebook_language
+    from tacit.documents.language_models import load_causal
     from tests.documents.test_language_models import tiny
 
-    monkeypatch.setattr(codebook_language, "load_generator", lambda name: tiny("llama"))
+    monkeypatch.setattr(codebook_language, "load_causal", lambda name, purpose: tiny("llama"))
     made = mechanism(folder, k=16, decode="language-model", language_model="made-up")
     cells = np.array([[1], [5], [1]])
     lines = made.decoded(cells, Source.from_test_seed(4))
@@ -308,7 +309,7 @@ def test_decode_by_a_language_model_sees_the_cell_only(folder: Path, monkeypatch
     assert set(shown) <= set(made.public.sentences)
     assert len(made.rewrite(["the cat", ""]).texts) == 2
     assert any("language model" in part.name for part in made.guarantee().provenance)
-    monkeypatch.setattr(codebook_language, "load_generator", lambda name: tiny("t5"))
+    monkeypatch.setattr(codebook_language, "load_causal", lambda name, purpose: load_causal(tiny("t5"), purpose))
     with pytest.raises(BadInputError, match="causal"):
         mechanism(folder, decode="language-model", language_model="made-up").prepare()
 

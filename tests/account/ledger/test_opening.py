@@ -203,7 +203,7 @@ def test_what_postgres_cannot_store_is_said_in_a_sentence(postgres: str) -> None
 
 def test_a_limit_is_for_somebody_who_is_charged(ledger: Ledger) -> None:
     """A misspelled kind would be a limit that never refuses anything."""
-    with pytest.raises(BadParameterError, match="per document, user, dataset or key"):
+    with pytest.raises(BadParameterError, match="no limit per 'users': choose one of document, user, dataset, key"):
         ledger.set_limit("users", epsilon=1)
     for kind in ("document", "user", "dataset", "key"):
         ledger.set_limit(kind, epsilon=1)
