@@ -87,7 +87,7 @@ def small_model(tokenizer):
 def make_training(tokenizer, folder, rows=None, epsilon=8.0, steps=40, **changes):
     rows = small_rows() if rows is None else rows
     task = ControlledWriting(length=16, codes=CODES)
-    plan = changes.pop("plan", None) or TrainingPlan(len(rows), len(rows) // 2, steps, 4.0, 5e-4)
+    plan = changes.pop("plan", None) or TrainingPlan(len(rows), len(rows) // 2, steps, 2.0, 5e-4)
     settings = TrainingSettings(learning_rate=2e-2, model="tiny", physical=300, checkpoint_every=5)
     return WriterTraining(
         task, small_model(tokenizer), tokenizer, rows, plan, settings, folder, budget=Budget(epsilon), **changes
