@@ -107,7 +107,7 @@ def test_users(tiny: str, tmp_path: Path) -> None:  # noqa: F811
 
 
 def test_one_name_is_one_user_however_it_is_spelled(tmp_path: Path) -> None:
-    """Were `user 3` and ` user 3` two users, each of them would have a vote, and the promise would be for half of one."""
+    """Two spellings as two users would have two votes, and the promise would be for half of a person."""
     spelled = [row | {"author": f" {row['author']}"} if n >= 40 else row for n, row in enumerate(rows())]
     plan = tacit.answer(
         QUESTIONS, examples=spelled, output=tmp_path / "out.csv", user_column="author", dry_run=True,
