@@ -122,14 +122,16 @@ def test_a_model_that_mixes_rows_is_refused_before_anything_is_read(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from tacit.documents.language_models.labeling import SetReader
     from tacit.jobs import answering
 
-    class Mixing(answering.SetReader):
+    class Mixing(SetReader):
         """A set's scores depend a little on the sets in the other rows."""
 
         def scores(self, question: str) -> Floats:
             own = super().scores(question)
-            return own + 1e-12 * own.mean(axis=0)
+            mixed: Floats = own + 1e-12 * own.mean(axis=0)
+            return mixed
 
     monkeypatch.setattr(answering, "SetReader", Mixing)
     with pytest.raises(NoGuaranteeError) as refused:

@@ -85,8 +85,9 @@ def check_sets(scores_of: Callable[[Sequence[Sequence[str]]], Floats], rows: int
     probe, *others = texts
     places = sorted({0, rows // 2, rows - 1})
     full = [[others[(row + turn) % len(others)] for turn in range(len(texts))] for row in range(rows)]
+    empty: list[list[str]] = [[] for _ in range(rows)]
     seen = []
-    for filling in (full, [[] for _ in range(rows)]):
+    for filling in (full, empty):
         for place in places:
             filling[place] = [probe]
         seen.append(scores_of(filling)[places])
