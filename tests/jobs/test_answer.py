@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import tacit
-from tacit.arrays import Ids
+from tacit.arrays import Floats, Ids
 from tacit.card import Card
 from tacit.cli.main import run as run_command
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Notion, Unit
 from tacit.jobs.answer import AnsweredQuestions, AnswerPlan
 from tacit.noise.source import Source
@@ -106,6 +106,49 @@ def test_users(tiny: str, tmp_path: Path) -> None:  # noqa: F811
     assert alone.plan.votes == 40
 
 
+def test_one_name_is_one_user_however_it_is_spelled(tmp_path: Path) -> None:
+    """Two spellings as two users would have two votes, and the promise would be for half of a person."""
+    spelled = [row | {"author": f" {row['author']}"} if n >= 40 else row for n, row in enumerate(rows())]
+    plan = tacit.answer(
+        QUESTIONS, examples=spelled, output=tmp_path / "out.csv", user_column="author", dry_run=True,
+        **SMALL | {"sets": "users"},
+    )  # fmt: skip
+    assert isinstance(plan, AnswerPlan)
+    assert plan.votes == 40
+
+
+def test_a_model_that_mixes_rows_is_refused_before_anything_is_read(
+    tiny: str,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tacit.documents.language_models.labeling import SetReader
+    from tacit.jobs import answering
+
+    class Mixing(SetReader):
+        """A set's scores depend a little on the sets in the other rows."""
+
+        def scores(self, question: str) -> Floats:
+            own = super().scores(question)
+            mixed: Floats = own + 1e-12 * own.mean(axis=0)
+            return mixed
+
+    monkeypatch.setattr(answering, "SetReader", Mixing)
+    with pytest.raises(NoGuaranteeError) as refused:
+        made(tiny, tmp_path / "out.csv")
+    assert refused.value.code == "rows-differ"
+    assert not list(tmp_path.iterdir())
+    alone = made(tiny, tmp_path / "alone.csv", user_column="author", sets="users")  # every set is read by itself
+    assert len(alone) == len(QUESTIONS)
+
+
+def test_no_example_with_a_listed_label_answers_by_chance(tiny: str, tmp_path: Path) -> None:  # noqa: F811
+    """An error would say that there is none."""
+    for sets in (6, "users"):
+        result = made(tiny, tmp_path / f"{sets}.csv", labels=("sport", "weather"), sets=sets, user_column="author")
+        assert set(result.answers) <= {"sport", "weather"}
+
+
 def test_a_test_seed_repeats_and_promises_nothing(tiny: str, tmp_path: Path) -> None:  # noqa: F811
     first, second = (made(tiny, tmp_path / name, seed=3) for name in ("a.csv", "b.csv"))
     assert first.answers == second.answers
@@ -134,6 +177,9 @@ def test_a_crash_draws_nothing_twice(tiny: str, tmp_path: Path, monkeypatch: pyt
     with pytest.raises(BadInputError) as again:
         made(tiny, tmp_path / "out.csv")
     assert again.value.code == "unfinished-run"
+    with pytest.raises(BadInputError) as reordered:  # the kept answers belong to the first questions
+        tacit.answer(QUESTIONS[::-1], examples=rows(), model=tiny, output=tmp_path / "out.csv", resume=True, **SMALL)
+    assert reordered.value.code == "other-rows"
     result = made(tiny, tmp_path / "out.csv", resume=True)
     assert [["music", "travel"].index(name) for name in result.answers[:2]] == kept
 

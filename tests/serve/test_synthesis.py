@@ -69,7 +69,7 @@ def spent(client) -> float:
 
 
 def test_a_file_becomes_a_corpus_with_everything_beside_it(client, tmp_path):
-    job = sent(client)
+    job = sent(client, sentences=1)  # noisy lengths now and then give a text of several
     assert (job["kind"], job["state"]) == ("synthesize", "queued")
     done = finished(client, job["id"], 120)
     assert (done["state"], done["error"]) == ("done", None)
@@ -97,6 +97,32 @@ def test_a_file_becomes_a_corpus_with_everything_beside_it(client, tmp_path):
     folder = tmp_path / "state" / "jobs" / job["id"]
     assert not (folder / "input.csv").exists()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_labels_of_several_columns_stay_together_and_sentences_are_varied_at_no_cost(client):
+    """What a row is about decides how it is rated here; the corpus has both columns, and they fit each other."""
+    rows = [
+        f"{words},{label},{'good' if label == 'music' else 'bad'}"
+        for label, texts in SENTENCES.items() for words in texts for _ in range(200)
+    ]  # fmt: skip
+    content = "\n".join(["text,intent,rating", *(row.replace("?", "") for row in rows)]).encode()
+    both = {"label_columns": ["intent", "rating"], "labels_of": {"intent": list(SENTENCES), "rating": ["good", "bad"]}}
+    wrong = client.post(
+        "/v1/jobs/synthesize", **form(content, label_column=None, labels=None, label_columns=["intent"])
+    )
+    assert wrong.status_code == 422
+    job = sent(client, content=content, label_column=None, labels=None, evolve=1, epsilon=8.0, **both)
+    done = finished(client, job["id"], 180)
+    assert (done["state"], done["error"]) == ("done", None)
+    place = f"/v1/jobs/{job['id']}"
+    corpus = list(csv.DictReader(io.StringIO(client.get(f"{place}/result").text)))
+    assert set(corpus[0]) == {"text", "intent", "rating"}
+    fitting = sum((row["intent"] == "music") == (row["rating"] == "good") for row in corpus)
+    assert fitting > 0.9 * len(corpus)
+    view = CorpusView.model_validate(client.get(f"{place}/view").json())
+    assert {label.name for label in view.labels} == set(SENTENCES)
+    assert "1 rounds against the released sketch" in client.get(f"{place}/card.md").text
+    assert spent(client) == 16.0
 
 
 def test_a_sketch_is_charged_to_the_key_and_to_everybody_in_the_data_set(client, tmp_path):

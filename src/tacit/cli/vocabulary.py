@@ -20,7 +20,8 @@ from tacit.jobs.ngrams import run as run_ngrams
 from tacit.jobs.vocabulary import VocabularyConfig, run
 from tacit.training.vocabulary import load_vocabulary
 
-SHOWN_PHRASES = 20
+SHOWN_PHRASES = 6
+"""Of each length."""
 BUILD_HELP = """Learn the words of private texts, and a tokenizer from them.
 
 The folder holds words with noisy counts (words.tsv), the card (vocabulary-card.json) and a tokenizer that
@@ -43,7 +44,8 @@ def build(config: VocabularyConfig, shown: Quiet) -> None:
 NGRAMS_HELP = """Release the phrases that many users write, with noisy counts.
 
 Words that many users share are found first, then phrases whose parts were found, up to the longest. About 1 % of the
-phrases of a level are made up by the noise; they cannot be told from the others.
+phrases of a length are made up by the noise; they cannot be told from the others. Counts are weighted (whoever uses 100
+phrases of a length adds a tenth to each), so they compare within a length, not between a word and a phrase.
 
 Example: tacit vocabulary ngrams notes.csv --user-column author --epsilon 1 --longest 5 -o phrases.csv
 """
@@ -53,8 +55,10 @@ def ngrams(config: NgramsConfig, shown: Quiet) -> None:
     with Bars(shown=not shown.quiet) as bars:
         made = run_ngrams(config, bars.show)
     if not shown.quiet:
-        for phrase, count in list(made.phrases.items())[:SHOWN_PHRASES]:
-            click.echo(f"{count:>12,.1f}  {phrase}")
+        for length in made.by_length:
+            of_length = [each for each in made.phrases.items() if len(each[0].split()) == length]
+            for phrase, count in of_length[:SHOWN_PHRASES]:
+                click.echo(f"{count:>12,.1f}  {phrase}")
         lengths = ", ".join(f"{number:,} of {length} words" for length, number in made.by_length.items())
         error_console().print(f"{len(made):,} phrases ({lengths}) -> {config.output}", markup=False)
         show_card(made.card, output_console())

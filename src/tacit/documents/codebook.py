@@ -412,7 +412,7 @@ class Codebook(DocumentMechanism):
                 "symbols": self.count,
                 "near": f"{law.near * law.t / law.total:.1%} of the releases",
             },
-            not_covered=("labels and other columns left beside the text",),
+            not_covered=("labels and other columns that are left beside the text as they are",),
             assumptions=(
                 "the codebook, the encoder and the decoder were made from public data only",
                 *self._assumed_of_batches(),

@@ -187,7 +187,7 @@ class SentenceDepth(DocumentMechanism):
             unit=Unit.SENTENCE,
             adjacency=Adjacency.ONE_SENTENCE,
             parameters={**self._shown_parameters(), "codebook digest": public.digest},
-            not_covered=(VISIBLE, "labels and other columns left beside the text"),
+            not_covered=(VISIBLE, "labels and other columns that are left beside the text as they are"),
             assumptions=(
                 "the codebook, the encoder and the directions were made from public data only",
                 "one release for each document; a document that is released again spends its budget again",

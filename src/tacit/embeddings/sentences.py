@@ -70,7 +70,10 @@ class ProjectedMechanism(VectorMechanism):
             notion,
             epsilon,
             parameters=shown,
-            not_covered=("labels and other columns left beside the vector", *more.pop("not_covered", ())),
+            not_covered=(
+                "labels and other columns that are left beside the vector as they are",
+                *more.pop("not_covered", ()),
+            ),
             assumptions=(
                 *self.projection.assumptions(),
                 *more.pop("assumptions", ()),

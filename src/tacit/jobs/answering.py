@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.arrays import Ids
+from tacit.documents.language_models import PUBLIC_SENTENCES
 from tacit.documents.language_models.labeling import SetReader
 from tacit.documents.language_models.writing import spoken_label
 from tacit.guarantee import Adjacency, Guarantee, Model
@@ -31,6 +32,7 @@ from tacit.progress import WorkProgress
 from tacit.rounding import rounded_up
 from tacit.text.files import choose_columns, open_table, text_value
 from tacit.training.prompting.batches import PrivateRecord, digest_of_records, in_batches, in_sets_of_users
+from tacit.training.prompting.reading import check_sets
 from tacit.training.prompting.votes import NO_VOTE, VoteLaw, VotePrice, price_of_questions
 
 COMMAND = "tacit answer"
@@ -50,25 +52,30 @@ def answered_questions(config: AnswerConfig, progress: WorkProgress | None) -> A
     records, labels = private_records(config, config.data, config.label_column)
     plan, price = _plan(config, records, len(labels), len(questions))
     law = VoteLaw(price.width, len(labels), config.set_is_user)
+    rows = 1 if config.set_is_user else min(config.physical, int(config.sets))  # users have no rows of their own
+    spoken = [spoken_label(label) or label for label in labels]
+
+    def read_sets(sets: Sequence[Sequence[tuple[str, str]]]) -> SetReader:
+        return SetReader(model, sets, spoken, most=config.set_examples, input_tokens=config.input_tokens, rows=rows)
+
+    check_sets(
+        lambda sets: read_sets([[(text, spoken[0]) for text in each] for each in sets]).scores(PUBLIC_SENTENCES[0]),
+        rows,
+        PUBLIC_SENTENCES,
+    )
     promised = promise(config, price, law, (model.provenance(),), model.name)
     if config.force and not config.resume:
         remove_draft(config.output)
     draft = KeyedDraft(config.output, config.identity(), resume=config.resume, seed=config.seed)
     try:
-        draft.known_records(digest_of_records([*records, *map(PrivateRecord, questions)], draft.key.key))
+        # Questions with their places: the kept answers are those of the first ones.
+        asked = [PrivateRecord(text, str(place)) for place, text in enumerate(questions)]
+        draft.known_records(digest_of_records([*records, *asked], draft.key.key))
         with charging(config, COMMAND, draft.token) as charge:
             charge.reserve(promised)
             sets = _sets(config, records, draft.key.key)
-            spoken = [spoken_label(label) or label for label in labels]
             name = dict(zip(labels, spoken, strict=True))
-            reader = SetReader(
-                model,
-                [[(record.text, name[record.label]) for record in members] for members in sets],
-                spoken,
-                most=config.set_examples,
-                input_tokens=config.input_tokens,
-                rows=1 if config.set_is_user else min(config.physical, len(sets)),  # users have no rows of their own
-            )
+            reader = read_sets([[(record.text, name[record.label]) for record in members] for members in sets])
             answers = _drawn(reader, sets, questions, law, draft, progress)
             named = [labels[place] for place in answers]
             columns = {column: list(questions), ANSWER: named}
@@ -170,7 +177,7 @@ def promise(
             "every user is read alone, in a constant shape"
             if config.set_is_user
             else "sets are computed side by side in a constant shape, each in a row of its own, so that the vote of a "
-            "set does not depend on what other rows hold",
+            "set does not depend on what other rows hold; checked with public texts at the start",
             *label_lines(config, config.label_column),
         ),
     )

@@ -51,14 +51,14 @@ class KeyedDraft:
         return str(self._header["token"])
 
     def known_records(self, digest: str) -> None:
-        """Refuse to go on with other records than those that the run began with."""
+        """Refuse to go on with other rows than those that the run began with."""
         if not self.pieces:
             self.add({"records": digest})
         elif self.pieces[0].get("records") != digest:
             self.close()
             raise BadInputError(
                 "other-rows",
-                "the private rows are not those that the stopped run '{path}' has read: give the same file, or start "
+                "the rows are not those that the stopped run '{path}' has read: give the same files, or start "
                 "over with {option.force}, which spends the budget again",
                 path=self.path,
             )

@@ -94,7 +94,7 @@ class NgramsConfig(Config):
 
 @dataclass(frozen=True)
 class ReleasedPhrases:
-    """Phrases with noisy weighted counts, the most frequent first, and their card."""
+    """Phrases with noisy weighted counts, the shortest first, and of each length the most frequent; and their card."""
 
     phrases: Mapping[str, float]
     guarantee: Guarantee
@@ -170,7 +170,8 @@ def _released(config: NgramsConfig, charge: ReleaseCharge, progress: WorkProgres
             ),
             stacklevel=4,
         )
-    ordered = sorted(shown, key=lambda phrase: (-shown[phrase], phrase))
+    # Counts are weighted at each length, so they compare within a length only.
+    ordered = sorted(shown, key=lambda phrase: (len(phrase), -shown[phrase], phrase))
     return ReleasedPhrases({" ".join(phrase): shown[phrase] for phrase in ordered}, guarantee, config.identity())
 
 

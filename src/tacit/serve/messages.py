@@ -29,6 +29,9 @@ Options = Annotated[dict[str, str | bool | int | float | None], Field(max_length
 MechanismName = Annotated[str, Field(min_length=1, max_length=100, examples=["santext+"])]
 Epsilon = Annotated[float, Field(gt=0, le=1e6, examples=[2.0])]
 MOST_DRAWS = 10
+MOST_LABEL_COLUMNS = 4
+MOST_ROUNDS = 5
+"""In which sentences are varied: each takes about as long as drawing the corpus."""
 
 
 class Message(BaseModel):
@@ -138,7 +141,15 @@ class SynthesisSettings(Message):
     )
     column: Name | None = corpus_option("column")
     label_column: Name | None = Field(None, description="The column of labels.")
+    label_columns: Annotated[list[Name], Field(max_length=MOST_LABEL_COLUMNS, fail_fast=True)] = Field(
+        [], description="Several columns of labels, in place of the one: labels of all columns stay together."
+    )
     labels: Annotated[list[Name], Field(max_length=1_000, fail_fast=True)] = corpus_option("labels")
+    labels_of: dict[Name, Annotated[list[Name], Field(max_length=1_000)]] = Field(
+        {},
+        max_length=MOST_LABEL_COLUMNS,
+        description="With several label columns: all labels of each, from public knowledge.",
+    )
     declare_labels_public: bool = corpus_option("declare_labels_public")
     other: Name | None = corpus_option("other")
     bins: Annotated[list[float], Field(max_length=100, fail_fast=True)] = corpus_option("bins")
@@ -147,11 +158,14 @@ class SynthesisSettings(Message):
     pure: bool = corpus_option("pure")
     sentences: Annotated[int, Field(ge=1, le=MOST_SENTENCES)] | Literal["auto"] = corpus_option("sentences")
     rows: Annotated[int, Field(ge=1, le=1_000_000)] | None = corpus_option("rows")
+    evolve: Annotated[int, Field(ge=0, le=MOST_ROUNDS)] = corpus_option("evolve")
     dataset: PlainName | None = corpus_option("dataset")
 
     def sketch_config(self, input: Path, output: Path) -> SketchConfig:
         """The configuration of the sketch; the service itself keeps the ledger."""
-        values = self.model_dump(exclude={"dataset", "rows", "delta"})
+        values = self.model_dump(exclude={"dataset", "rows", "delta", "evolve"})
+        if self.label_column is None:
+            del values["label_column"]
         return SketchConfig(
             **values, delta="auto" if self.delta is None else self.delta, data=str(input), output=output, force=True
         )
@@ -162,7 +176,8 @@ class SynthesisSettings(Message):
 
     def other_columns(self) -> tuple[str, ...]:
         """The other columns that are named."""
-        return tuple(name for name in (self.label_column, self.user_column) if name is not None)
+        named = (self.label_column, *self.label_columns, self.user_column)
+        return tuple(name for name in named if name is not None)
 
     def named_columns(self) -> tuple[str, ...]:
         """All columns that are named."""

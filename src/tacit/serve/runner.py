@@ -374,7 +374,7 @@ def check_columns(path: Path, settings: JobSettings | SynthesisSettings) -> None
 def check_labels(settings: SynthesisSettings) -> None:
     """Options that do not fit together, and labels that are no list, are said before a job is queued."""
     config = settings.sketch_config(Path(), Path())
-    if config.labels or config.bins:
+    if config.labels or config.labels_of or config.bins:
         from tacit.jobs.sketch_input import label_rule  # loads with the first corpus
 
         label_rule(config)

@@ -32,6 +32,8 @@ from tacit.jobs.sketch_input import row_source
 from tacit.jobs.sketched_rows import SketchConfig
 from tacit.jobs.synthesize import MatchedRows, MatchingConfig, run
 from tacit.matching.artifact import read_sketch
+from tacit.matching.joint_corpus import column_view
+from tacit.matching.marginals import JointLabels
 from tacit.matching.pool import load_pool
 from tacit.report.parts import Figure
 from tacit.serve.answers import CorpusView, FigureFacts, LabelFacts
@@ -132,12 +134,13 @@ def charged(owner: str | None, dataset: str) -> list[Subject]:
 
 def _drawn(task: SynthesisTask, progress: Callable[[str, int, int], None]) -> MatchedRows:
     settings, files = task.settings, task.files
-    # Columns are called as in the upload, so that programs find those they know.
+    # Columns are called as in the upload, so that programs find those they know; several are named in the sketch.
     columns = () if settings.label_column is None else (settings.label_column,)
     labels = read_sketch(files.sketch).labels if columns else ()
     config = MatchingConfig(
         from_sketch=files.sketch, output=files.output, column=settings.column, label_columns=columns,
-        labels=labels, rows=settings.rows, sentences=settings.sentences, pools=USUAL_POOLS, force=True,
+        labels=labels, rows=settings.rows, sentences=settings.sentences, pools=USUAL_POOLS, evolve=settings.evolve,
+        force=True,
     )  # fmt: skip
     return run(config, progress)
 
@@ -146,6 +149,8 @@ def _described(task: SynthesisTask, made: MatchedRows) -> None:
     """Report, view and the card as a page, all made of what was released."""
     sketch = read_sketch(task.files.sketch)
     labels = next(list(values) for name, values in made.columns.items() if name != made.text_column)
+    if isinstance(sketch.rule, JointLabels):  # the view shows one label of a row: that of the first column
+        sketch = column_view(sketch, 0)
     release = public_release(sketch, [load_pool(name) for name in USUAL_POOLS], made.texts, labels, made.card)
     view = release_view(release)
     write_private(task.files.report, page_of(view).encode())

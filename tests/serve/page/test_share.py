@@ -102,6 +102,26 @@ def test_a_file_becomes_a_corpus_that_is_shown(open_page: Opener, view: str, kin
     assert violations.violations_count == 0, violations.generate_report()
 
 
+def test_two_columns_of_labels_are_sent_together(open_page: Opener, view: str) -> None:
+    page = open_page("", init=with_release(view))
+    assert page.is_hidden("#share-more")
+    page.set_input_files("#share-file", mail())
+    page.wait_for_selector("#share-more:visible")
+    page.evaluate("() => document.querySelectorAll('#view-share details').forEach((part) => (part.open = true))")
+    page.fill("#labels-list", "weather, music")
+    page.select_option("#share-label-2", "id")
+    page.check("#share-evolve")
+    page.click("#share-go")
+    page.wait_for_selector("#share-problem .problem:has-text('second column')")
+    page.fill("#labels-list-2", "1\n2")
+    with page.expect_request("**/v1/jobs/synthesize") as sent:
+        page.click("#share-go")
+    body = sent.value.post_data_buffer
+    assert b'"label_columns":["intent","id"]' in body
+    assert b'"labels_of":{"intent":["weather","music"],"id":["1","2"]}' in body
+    assert b'"evolve":2' in body
+
+
 def test_what_cannot_be_read_is_told_and_a_text_file_has_topics(open_page: Opener) -> None:
     page = open_page("")
     page.set_input_files("#share-file", {"name": "a.pdf", "mimeType": "application/pdf", "buffer": b"%PDF"})

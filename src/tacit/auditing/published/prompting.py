@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 from tacit.auditing.published.result import Refutation
 from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
 
@@ -32,5 +35,33 @@ def mean_of_answers(epsilon: float = 3.0, delta: float = 5e-5) -> Refutation:
         epsilon,
         gaussian_epsilon(sigma, delta, opposite),
         "exchanging an answer for the opposite one moves the sum by 2, and the noise is made for 1",
+        delta,
+    )
+
+
+def released_keywords(counts: Mapping[str, int], kept: int, threshold: float) -> tuple[str, ...]:
+    """What the first version of the repository of Wu et al. 2023 gives for keywords of answers: if the gap behind word
+    `kept` + 1 passes a (noisy) threshold, the first `kept` words in the order of their exact counts; else none."""
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))
+    gap = counts[ranked[kept]] - counts[ranked[kept + 1]]
+    return tuple(ranked[:kept]) if gap > threshold else ()
+
+
+def keywords_in_exact_order(epsilon: float = 3.0, delta: float = 5e-5) -> Refutation:
+    """Wu et al. 2023 in the first version of their repository: keywords after a test of the gap behind another word.
+
+    The noise is in the threshold, which is the same number for two data sets that differ by one answer to the word
+    "red": the test passes for both or for none, and if it does, the order of the words says which of them it is.
+    """
+    counts = {"blue": 40, "red": 40, "green": 39, "gray": 2}
+    more = {**counts, "red": 41}
+    outcomes = [{released_keywords(each, 2, threshold) for each in (counts, more)} for threshold in (10.0, 36.0, 38.0)]
+    told_apart = all(len(pair) == 2 and () not in pair for pair in outcomes[:2]) and outcomes[-1] == {()}
+    return Refutation(
+        "the first public code of private in-context answers, keywords in the order of their counts,",
+        epsilon,
+        math.inf if told_apart else epsilon,
+        "the noise only decides whether words are shown: the gap that is tested lies behind another word than the last "
+        "one shown, and the order of those shown is exact",
         delta,
     )

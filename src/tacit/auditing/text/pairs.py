@@ -62,7 +62,8 @@ def check_counts(originals: int, released: int) -> None:
         raise BadInputError(
             "rows-do-not-align",
             "the files do not align: the original has {originals:,} rows and the private file {released:,}, so row "
-            "{first:,} of the {longer} file has no partner; give the file that the private one was made from",
+            "{first:,} of the {longer} file has no partner; give the file that the private one was made from, or, for "
+            "a release by users, of each user only the first rows that it has used",
             originals=originals,
             released=released,
             first=first,

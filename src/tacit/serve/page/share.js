@@ -17,6 +17,7 @@ const USUAL_TEXT = ["text", "texts", "message", "body", "content", "sentence", "
 const USUAL_LABEL = ["label", "labels", "intent", "category", "class", "topic", "sentiment", "rating", "stars"];
 const NONE = "";
 const [LOW, HIGH, USUAL] = [0.1, 10, 1];
+const ROUNDS = 2;
 
 export function startShare() {
   let file = null;
@@ -57,6 +58,7 @@ export function startShare() {
     const label = listed.find((name) => name !== text && USUAL_LABEL.includes(name.toLowerCase()));
     fill("share-text", listed, text, listed.length ? null : "each line is a text");
     fill("share-label", listed, label, "no labels: find topics");
+    fill("share-label-2", listed, undefined, "no second column");
     fill("share-user", listed, undefined, "one row is one secret");
   };
 
@@ -69,18 +71,11 @@ export function startShare() {
   /** What the form says, as the service takes it; an error where something is missing. */
   const settings = () => {
     if (!file) throw new Error("Choose a file first.");
-    const label = find("share-label").value || null;
-    const declared = find("labels-declared").checked;
-    const labels = label && !declared ? listedLabels() : [];
-    if (label && !declared && !labels.length) {
-      throw new Error("List the labels, or say that those in the file are no secret.");
-    }
     return {
       epsilon: epsilon.value,
       column: find("share-text").value || null,
-      label_column: label,
-      labels,
-      declare_labels_public: Boolean(label && declared),
+      ...labelSettings(),
+      evolve: find("share-evolve").checked ? ROUNDS : 0,
       user_column: find("share-user").value || null,
       pure: find("share-pure").checked,
       sentences: find("lengths-auto").checked ? "auto" : publicSentences(),
@@ -91,6 +86,8 @@ export function startShare() {
     const chosen = file !== null;
     find("share-form").hidden = !chosen;
     find("share-labels").hidden = !find("share-label").value;
+    find("share-more").hidden = !find("share-label").value;
+    find("labels-list-2").disabled = find("labels-declared").checked;
     find("labels-list").disabled = find("labels-declared").checked;
     find("share-sentences").disabled = find("lengths-auto").checked;
     find("share-rows").textContent = rowsLine(rows, find("share-user").value);
@@ -102,7 +99,7 @@ export function startShare() {
 
   const expect = async () => {
     const mine = turn;
-    const labels = find("share-label").value ? Math.max(2, listedLabels().length) : null;
+    const labels = find("share-label").value ? Math.max(2, listedLabels("labels-list").length) : null;
     try {
       const expected = await postJson("v1/expect", {
         epsilon: epsilon.value,
@@ -137,7 +134,7 @@ export function startShare() {
   };
 
   find("share-file").addEventListener("change", () => find("share-file").files[0] && take(find("share-file").files[0]));
-  const fields = ["share-text", "share-label", "share-user", "labels-declared", "labels-listed", "labels-list"];
+  const fields = ["share-text", "share-label", "share-label-2", "share-user", "labels-declared", "labels-listed", "labels-list"];
   for (const id of [...fields, "lengths-auto", "lengths-public", "share-pure"]) {
     find(id).addEventListener("change", changed);
   }
@@ -147,6 +144,22 @@ export function startShare() {
   return { take, load: list.load };
 }
 
+/** One column of labels, two, or none, and which labels there are; an error where they are not listed. */
+function labelSettings() {
+  const label = find("share-label").value || null;
+  const second = (label && find("share-label-2").value) || null;
+  const declared = Boolean(label && find("labels-declared").checked);
+  const [labels, others] = [listedLabels("labels-list"), listedLabels("labels-list-2")];
+  if (label && !declared && !labels.length) {
+    throw new Error("List the labels, or say that those in the file are no secret.");
+  }
+  if (second === label && label) throw new Error("Choose another column as the second one.");
+  if (second && !declared && !others.length) throw new Error("List the labels of the second column, too.");
+  if (!second) return { label_column: label, labels: label && !declared ? labels : [], declare_labels_public: declared };
+  const listed = declared ? {} : { [label]: labels, [second]: others };
+  return { label_columns: [label, second], labels_of: listed, declare_labels_public: declared };
+}
+
 /** The public number of sentences of a text; an error where it is none. */
 function publicSentences() {
   const count = Number(find("share-sentences").value);
@@ -154,8 +167,8 @@ function publicSentences() {
   return count;
 }
 
-const listedLabels = () =>
-  find("labels-list").value.split(/[\n,]/).map((label) => label.trim()).filter(Boolean);
+const listedLabels = (id) =>
+  find(id).value.split(/[\n,]/).map((label) => label.trim()).filter(Boolean);
 
 // Sentences ----------------------------------------------------------------------------------------------------------
 

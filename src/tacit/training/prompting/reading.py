@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 import numpy as np
 
-from tacit.arrays import Floats32, Ids, Mask
+from tacit.arrays import Floats, Floats32, Ids, Mask
 from tacit.errors import NoGuaranteeError
 
 CHECK_STEPS: Final = 2
@@ -69,6 +69,33 @@ def check_rows(reader: PromptReader, texts: Sequence[str]) -> None:
             reading.extend(tokens, anew)
             logits.append(reading.logits[places].copy())
         seen.append(np.stack(logits))
+    _refuse_differences(seen)
+
+
+def check_sets(scores_of: Callable[[Sequence[Sequence[str]]], Floats], rows: int, texts: Sequence[str]) -> None:
+    """Refuse a model whose scores for a set of examples hang on what the sets in the other rows hold.
+
+    A set of public texts stands in the first, a middle and the last row, once among sets that are full and once among
+    empty ones; its scores must be the same bit by bit. With one row there is nothing beside a set.
+
+    scores_of   the scores of so many sets of texts, each in its own row: (rows, labels)
+    """
+    if rows == 1:
+        return
+    probe, *others = texts
+    places = sorted({0, rows // 2, rows - 1})
+    full = [[others[(row + turn) % len(others)] for turn in range(len(texts))] for row in range(rows)]
+    empty: list[list[str]] = [[] for _ in range(rows)]
+    seen = []
+    for filling in (full, empty):
+        for place in places:
+            filling[place] = [probe]
+        seen.append(scores_of(filling)[places])
+    _refuse_differences(seen)
+
+
+def _refuse_differences(seen: Sequence[Floats | Floats32]) -> None:
+    """Refuse a model that has given the same row other numbers."""
     if not all(np.array_equal(other, seen[0], equal_nan=True) for other in seen):
         raise NoGuaranteeError(
             "rows-differ",
