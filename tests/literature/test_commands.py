@@ -51,6 +51,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name, command in TRAINED.items():
             assert run(smaller(command, 0)) == 0
             Path("results/0-model").rename(name)
+            if (beside := Path("results/0-model.private")).is_dir():  # checkpoints and logs
+                beside.rename(f"{name}.private")
         yield made
     torch.set_num_threads(threads)
 
