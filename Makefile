@@ -13,9 +13,11 @@ demo: $(VENV)/.demo
 	@$(BIN)/python examples/share_corpus.py $(DEMO)
 	@echo "your own file                     $(BIN)/tacit synthesize --help"
 
+# Tests start many processes: modules are compiled once, also where an environment says that nothing is kept.
 test: $(VENV)/.test
 	@$(MAKE) --no-print-directory lint
-	HF_HUB_OFFLINE=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope
+	HF_HUB_OFFLINE=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= \
+	    $(BIN)/python -m pytest -n 2 --dist loadscope
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

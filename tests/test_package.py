@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,15 @@ def test_import_is_light():
 def test_the_word_level_needs_no_deep_learning_or_tables():
     modules = loaded_by("import tacit; tacit.SanText(epsilon=1.0)")
     assert not modules & {"torch", "transformers", "pandas", "pyarrow", "sklearn", "faiss", "wordfreq"}
+
+
+def test_a_type_checker_sees_what_is_imported_when_it_is_used():
+    """Otherwise `tacit.rewrite` is a function of anything, with a result of any type."""
+    tree = ast.parse(Path(tacit.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    typed = {name.asname: node.module for node in block.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    assert typed == tacit._LAZY
+    assert set(tacit.__all__) <= {*typed, "__version__"}
 
 
 def test_mechanisms_are_found_by_name_and_as_attributes():

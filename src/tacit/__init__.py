@@ -14,18 +14,67 @@ Mechanisms and heavy libraries load when they are first used.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.version import __version__
+
+if TYPE_CHECKING:  # what `__getattr__` finds, with its types
+    from tacit.card import Card as Card
+    from tacit.catalog import build as build
+    from tacit.catalog import mechanism_names as mechanism_names
+    from tacit.errors import TacitError as TacitError
+    from tacit.guarantee import Adjacency as Adjacency
+    from tacit.guarantee import Guarantee as Guarantee
+    from tacit.guarantee import Notion as Notion
+    from tacit.guarantee import Unit as Unit
+    from tacit.jobs.answer import answer as answer
+    from tacit.jobs.audit import (
+        audit as audit,
+    )
+    from tacit.jobs.audit import (
+        audit_mechanism as audit_mechanism,
+    )
+    from tacit.jobs.audit import (
+        audit_model as audit_model,
+    )
+    from tacit.jobs.audit import (
+        audit_synthetic as audit_synthetic,
+    )
+    from tacit.jobs.audit import (
+        audit_text as audit_text,
+    )
+    from tacit.jobs.audit import (
+        audit_vectors as audit_vectors,
+    )
+    from tacit.jobs.decode import decode as decode
+    from tacit.jobs.embed import embed as embed
+    from tacit.jobs.ensemble import train_ensemble as train_ensemble
+    from tacit.jobs.evaluate import evaluate as evaluate
+    from tacit.jobs.evaluate_corpus import evaluate_corpus as evaluate_corpus
+    from tacit.jobs.federate import federate as federate
+    from tacit.jobs.guide.advice import guide as guide
+    from tacit.jobs.predict import predict as predict
+    from tacit.jobs.predict_ensemble import predict_ensemble as predict_ensemble
+    from tacit.jobs.registry import run as run
+    from tacit.jobs.rewrite import rewrite as rewrite
+    from tacit.jobs.sketch import sketch as sketch
+    from tacit.jobs.synthesize import synthesize as synthesize
+    from tacit.jobs.topics import topics as topics
+    from tacit.jobs.train import train as train
+    from tacit.labels import randomize_labels as randomize_labels
+    from tacit.vectors import VectorTable as VectorTable
+    from tacit.vectors import load_vectors as load_vectors
 
 __all__ = [
     "Card",
     "Guarantee",
     "__version__",
     "answer",
+    "audit",
     "build",
     "decode",
     "embed",
+    "evaluate",
     "federate",
     "guide",
     "load_vectors",

@@ -101,12 +101,25 @@ def test_results_of_another_configuration_are_not_replaced(file: Path, tmp_path:
     assert "words (statistics): 2 cells, 0 of them finished" in run("run", file, *options, "--force", "--check")
 
 
+@pytest.fixture(scope="module")
+def ran_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Where the releases and the statistics were run, and a copy of what was there afterwards."""
+    place = tmp_path_factory.mktemp("finished")
+    write_files(place)
+    (place / "small.toml").write_text(toml_of(small(place)))
+    only = ("--only", "rewritten", "--only", "words")
+    run("run", place / "small.toml", "-o", place / "out", "--cache", place / "cache", *only, "-q")
+    return place, Path(shutil.copytree(place, tmp_path_factory.mktemp("copy") / "finished"))
+
+
 @pytest.fixture
-def finished(file: Path, tmp_path: Path) -> Path:
-    """The folder of a run of the releases and the statistics: six cells of ten."""
-    out = tmp_path / "out"
-    run("run", file, "-o", out, "--cache", tmp_path / "cache", "--only", "rewritten", "--only", "words", "-q")
-    return out
+def finished(ran_once: tuple[Path, Path]) -> Path:
+    """The folder of a run of the releases and the statistics: six cells of ten. Its data and its cache are beside it,
+    all as they were after the run."""
+    place, copy = ran_once
+    shutil.rmtree(place)
+    shutil.copytree(copy, place)
+    return place / "out"
 
 
 def change_rows(folder: Path) -> None:
@@ -115,9 +128,9 @@ def change_rows(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["report", "resume"])
-def test_changed_data_replaces_no_results(command: str, finished: Path, tmp_path: Path):
+def test_changed_data_replaces_no_results(command: str, finished: Path):
     before = {path.name: path.read_bytes() for path in finished.iterdir()}
-    change_rows(tmp_path)
+    change_rows(finished.parent)
     with pytest.raises(BadInputError, match=r"^the data set 'rows' has changed since the run in .*force") as error:
         run(command, finished)
     assert "\n" not in str(error.value)
@@ -141,11 +154,11 @@ def without(settings: Path, *keys: str) -> None:
     settings.write_text(json.dumps({key: value for key, value in kept.items() if key not in keys}))
 
 
-def test_a_run_that_has_no_digest_is_compared_with_its_results(finished: Path, tmp_path: Path):
+def test_a_run_that_has_no_digest_is_compared_with_its_results(finished: Path):
     without(finished / "run.json", "digest", "parts", "version")
     assert "6 of 10 cells have a result" in run("report", finished)
     without(finished / "run.json", "digest", "parts", "version")
-    change_rows(tmp_path)
+    change_rows(finished.parent)
     with pytest.raises(BadInputError, match="the data, the code or the experiment has changed"):
         run("report", finished)
     (finished / "results.json").unlink()
@@ -153,8 +166,8 @@ def test_a_run_that_has_no_digest_is_compared_with_its_results(finished: Path, t
 
 
 @pytest.mark.parametrize("command", ["report", "resume"])
-def test_results_that_the_cache_has_lost_are_not_replaced(command: str, finished: Path, tmp_path: Path):
-    shutil.rmtree(tmp_path / "cache" / "rewrite")
+def test_results_that_the_cache_has_lost_are_not_replaced(command: str, finished: Path):
+    shutil.rmtree(finished.parent / "cache" / "rewrite")
     with pytest.raises(BadInputError, match=r"^4 of the 6 cells with a result in .* are no longer in the cache"):
         run(command, finished)
     assert "2 of 10 cells have a result" in run("report", finished, "--force")

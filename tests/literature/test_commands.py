@@ -50,10 +50,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with contextlib.chdir(made):
         for name, command in TRAINED.items():
             assert run(smaller(command, 0)) == 0
-            for part in ("", ".private"):
-                made_by_run = Path(f"results/0-model{part}")
-                if made_by_run.exists():
-                    made_by_run.rename(name + part)
+            Path("results/0-model").rename(name)
+            if (beside := Path("results/0-model.private")).is_dir():  # checkpoints and logs
+                beside.rename(f"{name}.private")
         yield made
     torch.set_num_threads(threads)
 

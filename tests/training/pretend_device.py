@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 DEVICE = torch.device("lazy:0")
 """A kind of device that this build of torch knows by name and has no code for."""
@@ -88,26 +87,43 @@ def pretend_device() -> Iterator[torch.device]:
 
 
 def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+    tensors: list[torch.Tensor] = []
+    plain = _mapped(args, tensors), _mapped(kwargs, tensors)
     on_device = [value for value in tensors if isinstance(value, OnDevice)]
     name = func._schema.name
     # A single number of the processor may be used anywhere, as with graphics cards.
-    elsewhere = [value for value in tensors if not isinstance(value, OnDevice) and value.dim()]
-    if on_device and elsewhere and name not in BETWEEN_DEVICES:
+    mixed = on_device and any(not isinstance(value, OnDevice) and value.dim() for value in tensors)
+    if mixed and name not in BETWEEN_DEVICES:
         raise MixedDevicesError(f"{name} mixes devices")
     target = kwargs.get("device")
     stays = bool(on_device) if target is None else torch.device(target).type == DEVICE.type
     if target is not None:
-        kwargs = {**kwargs, "device": torch.device("cpu")}
-    plain = tree_map(lambda value: value.inner if isinstance(value, OnDevice) else value, (args, kwargs))
+        plain[1]["device"] = torch.device("cpu")
     result = func(*plain[0], **plain[1])
-    known = {id(value.inner): value for value in on_device}
     if name == "aten::copy_":
         return args[0]
+    return _labeled(result, {id(value.inner): value for value in on_device}) if stays else result
 
-    def labeled(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or isinstance(value, OnDevice):
+
+def _mapped(value: Any, seen: list[torch.Tensor]) -> Any:
+    """The arguments of an operation with the numbers behind tensors of the device; all tensors are put into `seen`. By
+    hand, because it is done for each operation, and torch's own walk through any structure takes half of the time."""
+    if isinstance(value, torch.Tensor):
+        seen.append(value)
+        return value.inner if isinstance(value, OnDevice) else value
+    if isinstance(value, tuple | list):
+        return type(value)([_mapped(part, seen) for part in value])
+    if isinstance(value, dict):
+        return {name: _mapped(part, seen) for name, part in value.items()}
+    return value
+
+
+def _labeled(value: Any, known: dict[int, OnDevice]) -> Any:
+    """A result with its tensors on the device; an argument that is returned stays the same tensor."""
+    if isinstance(value, torch.Tensor):
+        if isinstance(value, OnDevice):
             return value
         return known[id(value)] if id(value) in known else OnDevice(value)
-
-    return tree_map(labeled, result) if stays else result
+    if isinstance(value, tuple | list):
+        return type(value)([_labeled(part, known) for part in value])
+    return value

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any, Literal
 
@@ -230,7 +230,17 @@ def pld_epsilon_of_phases(
     adjacency: Adjacency,
     interval: float,
 ) -> float:
-    """Epsilon of phases of steps (sampling rate, number of steps) by privacy-loss distributions, which convolve."""
+    """Epsilon of phases of steps (sampling rate, number of steps) by privacy-loss distributions, which convolve.
+
+    The last answers are kept: a run asks for the same epsilon when it is planned, while it runs and on its card.
+    """
+    return _pld_epsilon(tuple(phases), noise_multiplier, delta, adjacency, interval)
+
+
+@lru_cache(maxsize=4096)
+def _pld_epsilon(
+    phases: tuple[tuple[float, int], ...], noise_multiplier: float, delta: float, adjacency: Adjacency, interval: float
+) -> float:
     return float(pld_accountant(phases, noise_multiplier, adjacency, interval).get_epsilon(delta))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain, product
 from typing import Any, Final, TypeVar
 
@@ -218,7 +219,7 @@ def _check_figure(figure: FigureRule, planned: PlannedCells) -> None:
     planned.check_quantities([quantity], [figure.x, figure.lines, *panels, *figure.where])
     _check_where([quantity], figure.where, planned)
     if EPSILON in (figure.x, figure.lines):
-        check_one_epsilon(planned.of_this_size, [quantity], [figure.where])
+        check_one_epsilon(noisy_cells(planned.of_this_size, [quantity]), [figure.where])
 
 
 def _check_wide(table: WideTable, planned: PlannedCells) -> None:
@@ -233,7 +234,7 @@ def _check_wide(table: WideTable, planned: PlannedCells) -> None:
     planned.check_quantities(quantities, [table.rows, table.columns, *table.where])
     _check_where(quantities, table.where, planned)
     if EPSILON in (table.rows, table.columns):
-        check_one_epsilon(planned.of_this_size, quantities, [table.where])
+        check_one_epsilon(noisy_cells(planned.of_this_size, quantities), [table.where])
 
 
 def _check_where(quantities: Iterable[Quantity], where: Where, planned: PlannedCells) -> None:
@@ -260,7 +261,7 @@ def _check_published(table: Published, planned: PlannedCells) -> None:
                     planned.check_value(score.step, axis, value, similar=MISSPELLED)
     if EPSILON in table.axes and not table.mixed:
         places = [dict(zip(table.axes, row, strict=False)) for row in table.rows]
-        check_one_epsilon(planned.of_this_size, [quantity], places, COMPARED)
+        check_one_epsilon(noisy_cells(planned.of_this_size, [quantity]), places, COMPARED)
 
 
 class PlannedScores(Scores):
@@ -287,8 +288,9 @@ class PlannedScores(Scores):
                     axes=", ".join(sorted({a for score in comparison.scores for a in self._planned.axes[score.step]})),
                 )
         if not self._finding.mixed:
+            noisy = noisy_cells(self._planned.of_this_size, comparison.quantities)
             for at in _groups(comparison, self._planned.of_this_size):
-                check_one_epsilon(self._planned.of_this_size, comparison.quantities, [at], COMPARED)
+                check_one_epsilon(noisy, [at], COMPARED)
         return not_testable("nothing has run yet.", str(comparison))
 
 
@@ -305,14 +307,12 @@ def _groups(comparison: Comparison, cells: Cells) -> list[Axes]:
 
 def _selected(score: ScoreTerm, cells: Cells) -> list[Step]:
     """The cells that a score can look at; where the smallest or largest value is asked for, any of them."""
+    wanted = {axis: allowed(values) for axis, values in score.where.items()}
+    chosen = {axis: values for axis, values in wanted.items() if not {SMALLEST, LARGEST} & set(values)}
     return [
         step
         for step in cells.get(score.step, [])
-        if all(
-            step.axes[axis] in allowed(wanted) or {SMALLEST, LARGEST} & set(allowed(wanted))
-            for axis, wanted in score.where.items()
-            if axis in step.axes
-        )
+        if all(step.axes[axis] in values for axis, values in chosen.items() if axis in step.axes)
     ]
 
 
@@ -322,18 +322,35 @@ COMPARED: Final = "choose mechanisms, name the axis in 'each', or say with 'mixe
 DRAWN: Final = "choose mechanisms with 'where', or make one figure for each"
 
 
-def check_one_epsilon(
-    cells: Cells, quantities: Iterable[Quantity], places: Sequence[Where], advice: str = DRAWN
-) -> None:
+@dataclass(frozen=True)
+class NoisyCell:
+    """A cell with noise that a score looks at, and the meanings that its epsilon has."""
+
+    score: ScoreTerm
+    step: Step
+    meanings: frozenset[str]
+
+
+def noisy_cells(cells: Cells, quantities: Iterable[Quantity]) -> list[NoisyCell]:
+    """The cells that quantities look at whose epsilons say something: without noise there is no promise whose meaning
+    could differ."""
+    return [
+        NoisyCell(score, step, frozenset(_meanings(step)))
+        for score in chain.from_iterable(quantity.scores for quantity in quantities)
+        for step in _selected(score, cells)
+        if step.axes.get(EPSILON, math.inf) != math.inf
+    ]
+
+
+def check_one_epsilon(noisy: Sequence[NoisyCell], places: Sequence[Where], advice: str = DRAWN) -> None:
     """Epsilons per token, per document and per unit of distance mean different things: they neither share an axis nor
     are compared. A cell counts that may stand at any of the places."""
+    if len(frozenset().union(*(cell.meanings for cell in noisy))) < 2:
+        return
     meanings: dict[str, Step] = {}
-    for score in chain.from_iterable(quantity.scores for quantity in quantities):
-        for step in _selected(score, cells):
-            # Without noise there is no promise whose meaning could differ.
-            noisy = step.axes.get(EPSILON, math.inf) != math.inf
-            if noisy and any(_stands_at(step, score, place) for place in places):
-                meanings |= dict.fromkeys(_meanings(step), step)
+    for cell in noisy:
+        if any(_stands_at(cell.step, cell.score, place) for place in places):
+            meanings |= dict.fromkeys(cell.meanings, cell.step)
     if len(meanings) > 1:
         first, second = (f"epsilon {meaning} ({step.label})" for meaning, step in list(meanings.items())[:2])
         raise BadInputError(
