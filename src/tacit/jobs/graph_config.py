@@ -135,11 +135,16 @@ class GraphConfig(Config):
         int, Field(description="messages: links of a node that are used, at most."), Option(Group.TRAINING)
     ] = 2
     subgraphs: Annotated[int, Field(description="subgraphs, as-published: how many."), Option(Group.TRAINING)] = 10
-    passes: Annotated[int, Field(description="subgraphs, as-published: passes over all of them."), Option(Group.TRAINING)] = 10
+    passes: Annotated[
+        int, Field(description="subgraphs, as-published: passes over all of them."), Option(Group.TRAINING)
+    ] = 10
     optimizer: Annotated[
-        Optimizer[Literal["adam", "sgd"]], Field(description="subgraphs, as-published: how steps follow from gradients.")
+        Optimizer[Literal["adam", "sgd"]],
+        Field(description="subgraphs, as-published: how steps follow from gradients."),
     ] = "adam"
-    learning_rate: Annotated[LearningRate[float], Field(description="subgraphs, as-published: how far a step goes.")] = 0.01
+    learning_rate: Annotated[
+        LearningRate[float], Field(description="subgraphs, as-published: how far a step goes.")
+    ] = 0.01
     bound: Annotated[Bound, Field(description="subgraphs: longest gradient of one subgraph.")] = 1.0
     reading: Annotated[
         Literal["node", "subgraph"],
