@@ -1,4 +1,4 @@
-"""What the thesis says about private graph networks, of the code as it was published, and what holds with a guarantee."""
+"""What the thesis says about private graph networks, of its published code, and what holds with a guarantee."""
 
 from tacit.experiments.findings import Findings, Judgment, Scores
 from tacit.experiments.quantities import score
@@ -108,8 +108,8 @@ def splitting_with_a_guarantee(scores: Scores) -> Judgment:
 
 
 @findings.says(
-    "At epsilon 8 for one node that is replaced, noisy messages between nodes are more than 15 points above the largest "
-    "class",
+    "At epsilon 8 for one node that is replaced, noisy messages between nodes are more than 15 points above the "
+    "largest class",
     source="ours: noisy messages after Sajadmanesh et al. 2023 (docs/graphs.md)",
     ours=True,
 )
@@ -120,8 +120,8 @@ def messages_are_useful(scores: Scores) -> Judgment:
 
 
 @findings.says(
-    "At epsilon 8 for one node that is replaced, a linear model of the node's own words is more than 15 points above the "
-    "largest class",
+    "At epsilon 8 for one node that is replaced, a linear model of the node's own words is more than 15 points above "
+    "the largest class",
     source="ours (docs/graphs.md)",
     ours=True,
 )

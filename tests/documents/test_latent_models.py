@@ -129,7 +129,7 @@ def test_a_plain_hugging_face_folder_is_enough(tmp_path):
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = train_vocabulary(PUBLIC_TEXTS, 320)
-    shape = {"width": 16, "layers": layers, "heads": 2, "feed_forward": 16}
+    shape = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
     for name, positions in (("long", 32), ("short", 7)):
         model = BartAutoencoder.create(tokenizer, Record(kind="bart", positions=6), positions=positions, **shape)
         model.model.save_pretrained(tmp_path / name)

@@ -26,11 +26,11 @@ from tacit.evaluation.similarity import (
     perplexity,
     sample,
     share_kept,
-    verbatim_copies,
     similarity_light,
     similarity_section,
     strangers,
     surprise,
+    verbatim_copies,
 )
 from tacit.evaluation.vectors import TextVectors
 from tacit.report import Light

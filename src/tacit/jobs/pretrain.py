@@ -238,8 +238,8 @@ class PruneConfig(Learning):
     importance: Annotated[
         Literal["keys", "values", "random"],
         Field(
-            description="Neurons that go first: those that the keys or the values of the decoder's cross-attention read "
-            "least, or random ones, for comparison."
+            description="Neurons that go first: those that the keys or the values of the decoder's cross-attention "
+            "read least, or random ones, for comparison."
         ),
         Option(Group.TRAINING),
     ] = "keys"

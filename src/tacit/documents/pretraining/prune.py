@@ -70,7 +70,8 @@ class PruningRule:
         check_choice(self.by, (*PROJECTIONS, "random"), code="unknown-pruning-rule", what="pruning rule")
         if self.by == "random" and self.layer != 1:
             raise BadParameterError(
-                "layer-of-random-pruning", "neurons drawn at random belong to no layer: leave out {option.decoder_layer}"
+                "layer-of-random-pruning",
+                "neurons drawn at random belong to no layer: leave out {option.decoder_layer}",
             )
 
     def importance(self, autoencoder: Autoencoder, seed: int) -> NDArray[np.float64]:

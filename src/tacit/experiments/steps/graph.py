@@ -2,7 +2,7 @@
 
     convolution   the two-layer network on random disjoint subgraphs (Igamberdiev 2023, chapter 3), each clipped; with
                   epsilon = inf the same network without clipping and noise, with subgraphs = 1 the whole graph
-    published     the same network by the published code: nothing is cut, the split only masks the loss; its card is void
+    published     the same network by the published code: nothing is cut, the split only masks the loss; card void
     words         no links: a linear model of the words
     messages      one node is the unit: the linear model and noisy messages along the links
     majority      the commonest training label

@@ -4,10 +4,10 @@ Igamberdiev & Habernal (LREC 2022; Igamberdiev 2023, chapter 3), privacy.py, uti
 github.com/trusthlt/privacy-preserving-gcn at commit 29b5a9f. For comparison with the printed scores only: nothing that
 is trained so may leave the hands of those who hold the graph. What it does, and `subgraphs` does not:
 
-    clipping     none. The code hands a detached copy of a gradient to torch's clip_grad_norm_, which scales the .grad of
-                 what it gets. The copy has none and stays as it is.
-    splitting    a subgraph is a part of the *loss*. Each step runs the network over the whole graph, along all links and
-                 through all nodes, those of validation and test as well, and masks the loss.
+    clipping     none. The code hands a detached copy of a gradient to torch's clip_grad_norm_, which scales the .grad
+                 of what it gets. The copy has none and stays as it is.
+    splitting    a subgraph is a part of the *loss*. Each step runs the network over the whole graph, along all links
+                 and through all nodes, those of validation and test as well, and masks the loss.
     noise        N(0, sigma^2) with sigma = multiplier x C on the mean gradient of one part, C = 1 whatever the gradient
     sampling     each pass takes each part once, in a new order; counted as if it were drawn with rate 1 / parts
     features     the words of a node as 0 and 1, not brought to length 1
