@@ -13,7 +13,7 @@ from tacit.documents.dp_bart import DPBart, estimate_clip  # noqa: E402
 from tacit.documents.pretraining import PublicText, measures  # noqa: E402
 from tacit.documents.pretraining.corpus import NotPublicError  # noqa: E402
 from tacit.documents.pretraining.plan import PretrainingPlan  # noqa: E402
-from tacit.documents.pretraining.prune import key_importance, next_kept, prune  # noqa: E402
+from tacit.documents.pretraining.prune import FIRST_KEYS, PruningRule, next_kept, prune  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tests.documents.test_latent_models import PUBLIC_TEXTS, save_tiny, tiny  # noqa: E402
 
@@ -43,7 +43,7 @@ def test_importance_reads_the_columns_of_the_first_cross_attention():
     weight = model.model.get_decoder().layers[0].encoder_attn.k_proj.weight
     with torch.no_grad():
         weight[:, 3] = 0.0
-    importance = key_importance(model)
+    importance = FIRST_KEYS.importance(model, 0)
     assert importance.shape == (16,)
     assert importance.argmin() == 3
     # Column 3 is encoder neuron 3: the first layer's keys do not change with it.
@@ -53,7 +53,55 @@ def test_importance_reads_the_columns_of_the_first_cross_attention():
     keys = model.model.get_decoder().layers[0].encoder_attn.k_proj
     assert torch.allclose(keys(latents), keys(changed), atol=1e-6)
     with pytest.raises(BadInputError, match="defined for a BART"):
-        key_importance(tiny("adept"))
+        FIRST_KEYS.importance(tiny("adept"), 0)
+
+
+@pytest.mark.parametrize(("by", "layer"), [("keys", 1), ("values", 1), ("keys", 2), ("values", 2)])
+def test_each_pruning_rule_reads_its_own_projection(by, layer):
+    model = tiny("bart", layers=2)
+    attention = model.model.get_decoder().layers[layer - 1].encoder_attn
+    with torch.no_grad():
+        getattr(attention, {"keys": "k_proj", "values": "v_proj"}[by]).weight[:, 5] = 0.0
+    for other in (PruningRule(b, n) for b in ("keys", "values") for n in (1, 2)):
+        least = other.importance(model, 0)[5]
+        assert (least == 0.0) == (other == PruningRule(by, layer))
+
+
+def test_random_pruning_is_drawn_anew_at_each_stage_and_depends_on_the_seed_alone():
+    model, rule = tiny("bart"), PruningRule("random")
+    first = rule.importance(model, 1)
+    assert np.array_equal(first, rule.importance(tiny("bart"), 1))
+    assert not np.array_equal(first, rule.importance(model, 2))
+    assert len(next_kept(first, range(16))) == 12
+
+
+def test_pruning_rules_that_do_not_exist_are_refused_before_training(tmp_path):
+    with pytest.raises(BadParameterError) as refused:
+        prune(tiny("bart"), CORPUS, tmp_path, PLAN, **OPTIONS, rule=PruningRule("keys", 9))
+    assert refused.value.code == "no-such-decoder-layer"
+    assert not list(tmp_path.iterdir())
+    for by, layer in (("queries", 1), ("random", 2)):
+        with pytest.raises(BadParameterError):
+            PruningRule(by, layer)
+
+
+def test_every_stage_is_a_model_to_rewrite_with_and_names_its_public_text(tmp_path):
+    model, corpus = tiny("bart"), PublicText(texts=PUBLIC_TEXTS, name="another public text")
+    prune(model, corpus, tmp_path / "pruned", PLAN, **OPTIONS, rule=PruningRule("values"))
+    for stage, pruned in enumerate((4, 7, 9), start=1):
+        mechanism = DPBart(epsilon=500, model=str(tmp_path / "pruned" / f"stage-{stage}"), beams=1)
+        assert mechanism.bound == ClipValue(0.5, mechanism.bound.kept)
+        assert len(mechanism.bound.kept) == 16 - pruned
+        promised = mechanism.guarantee()
+        assert promised.parameters["l2 sensitivity"] == pytest.approx(((16 - pruned) * 6) ** 0.5)
+        assert corpus.name in str(promised.provenance)
+        assert len(mechanism.rewrite(["cat"])) == 1
+        record = mechanism.autoencoder.record
+        assert record.pruning["neurons"] == {"by": "values", "layer": 1}
+    assert model.record.corpora == tiny("bart").record.corpora, "the caller adds the text to the record of the model"
+    with pytest.raises(BadInputError) as refused:
+        prune(tiny("bart"), corpus, tmp_path / "pruned", PLAN, **OPTIONS, resume=True)
+    assert refused.value.code == "another-pruning-rule"
 
 
 PLAN = PretrainingPlan(steps=2, batch_size=8, held_out=10, learning_rate=1e-4, evaluate_every=1)

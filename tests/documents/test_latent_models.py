@@ -23,12 +23,12 @@ PUBLIC_TEXTS = [f"the {color} {animal} sees {count} birds" for color in ("red", 
                 for animal in ("cat", "dog", "cow", "fox") for count in ("no", "two", "three", "many")]  # fmt: skip
 
 
-def tiny(kind: str, **record: object) -> Autoencoder:
+def tiny(kind: str, *, layers: int = 1, **record: object) -> Autoencoder:
     torch.manual_seed(0)
     tokenizer = train_vocabulary(PUBLIC_TEXTS, 320)
     bound = (ClipValue(1.0) if kind == "bart" else ClipL2(1.0)).to_dict()
     values = {"corpora": ["sentences made for a test"], "bound": bound, "commands": ["test"], **record}
-    shape = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
+    shape = {"width": 16, "layers": layers, "heads": 2, "feed_forward": 16}
     if kind == "bart":
         return BartAutoencoder.create(tokenizer, Record(kind="bart", positions=6, **values), **shape)
     if kind == "narrow":

@@ -30,6 +30,7 @@ from tacit.evaluation.similarity import (
     similarity_section,
     strangers,
     surprise,
+    verbatim_copies,
 )
 from tacit.evaluation.vectors import TextVectors
 from tacit.report import Light
@@ -60,6 +61,18 @@ def test_nobody_meets_their_own_release():
         partner = strangers(count)
         assert sorted(partner) == list(range(count))
         assert not (partner == np.arange(count)).any()
+
+
+def test_verbatim_copies_are_whole_texts_and_no_text_is_a_copy_of_nothing():
+    originals = ["Book a table", "play some music", "", "rate it five", "is it cold"]
+    releases = ["book  a TABLE", "play some", "", "five it rate", "is it cold now"]
+    measured = verbatim_copies(originals, releases)
+    assert measured.value == pytest.approx(1 / 5)
+    assert measured.per_text.tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert measured.floor == 0.0
+    assert measured.ceiling == pytest.approx(4 / 5)
+    repeated = verbatim_copies(["hello"] * 4, ["hello"] * 4)
+    assert repeated.value == repeated.floor == 1.0, "texts that repeat are copies of one another by chance"
 
 
 def test_share_kept():

@@ -79,3 +79,22 @@ def test_a_convolution_without_noise_is_there_to_compare_with_and_promises_nothi
         with pytest.raises(BadParameterError) as refused:
             GraphConfig(nodes=nodes, links=links, output=tmp_path, method=method, epsilon=math.inf)
         assert refused.value.code == "epsilon-protects-nothing"
+
+
+def test_the_published_network_has_a_card_that_promises_nothing_and_so_have_its_predictions(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    nodes, links, _ = tables()
+    trained = train(
+        nodes, links, epsilon=2, output=tmp_path / "model", method="as-published", subgraphs=2, passes=30,
+        optimizer="sgd", hold_out=0.2,
+    )  # fmt: skip
+    card = Card.from_json((tmp_path / "model" / "card.json").read_text())
+    assert trained.guarantee.void_reason is card.guarantee.void_reason is VoidReason.REFUTED
+    assert card.guarantee.parameters["claimed epsilon"] == 2
+    labels = predict(tmp_path / "model", nodes, links)
+    assert labels.guarantee.void_reason is VoidReason.REFUTED
+    with pytest.raises(BadInputError) as refused:
+        predict(tmp_path / "model", nodes)
+    assert refused.value.code == "links-missing"
+    with pytest.raises(BadParameterError):
+        GraphConfig(nodes=nodes, links=links, output=tmp_path, method="as-published", epsilon=math.inf)

@@ -91,7 +91,10 @@ class EvaluateConfig(EngineOptions):
     metrics: Annotated[
         tuple[str, ...],
         CommaSeparated,
-        Field(description="Of: bleu, chrf, bertscore, cosine, kept-words, length, perplexity; or all, none, default."),
+        Field(
+            description="Of: bleu, chrf, bertscore, cosine, kept-words, verbatim, length, perplexity; or all, none, "
+            "default."
+        ),
         Option(Group.MEASURES, comma_separated=True),
     ] = (DEFAULT,)
     seeds: Annotated[

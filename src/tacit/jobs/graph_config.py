@@ -66,10 +66,11 @@ class GraphConfig(Config):
         Field(description="The privacy budget of one node; subgraphs: 'inf' trains without privacy, for comparison."),
     ]
     method: Annotated[
-        Literal["messages", "words", "subgraphs"],
+        Literal["messages", "words", "subgraphs", "as-published"],
         Field(
             description="messages: noisy messages between nodes; words: no links at all; subgraphs: a graph "
-            "convolution on random subgraphs."
+            "convolution on random subgraphs; as-published: the same as its authors' code, without clipping and "
+            "without a guarantee."
         ),
         Option(Group.MODEL),
     ] = "messages"
@@ -133,12 +134,17 @@ class GraphConfig(Config):
     use_links: Annotated[
         int, Field(description="messages: links of a node that are used, at most."), Option(Group.TRAINING)
     ] = 2
-    subgraphs: Annotated[int, Field(description="subgraphs: how many."), Option(Group.TRAINING)] = 10
-    passes: Annotated[int, Field(description="subgraphs: passes over all of them."), Option(Group.TRAINING)] = 10
+    subgraphs: Annotated[int, Field(description="subgraphs, as-published: how many."), Option(Group.TRAINING)] = 10
+    passes: Annotated[
+        int, Field(description="subgraphs, as-published: passes over all of them."), Option(Group.TRAINING)
+    ] = 10
     optimizer: Annotated[
-        Optimizer[Literal["adam", "sgd"]], Field(description="subgraphs: how steps follow from gradients.")
+        Optimizer[Literal["adam", "sgd"]],
+        Field(description="subgraphs, as-published: how steps follow from gradients."),
     ] = "adam"
-    learning_rate: Annotated[LearningRate[float], Field(description="subgraphs: how far a step goes.")] = 0.01
+    learning_rate: Annotated[
+        LearningRate[float], Field(description="subgraphs, as-published: how far a step goes.")
+    ] = 0.01
     bound: Annotated[Bound, Field(description="subgraphs: longest gradient of one subgraph.")] = 1.0
     reading: Annotated[
         Literal["node", "subgraph"],
@@ -163,7 +169,7 @@ class GraphConfig(Config):
 
     def needs(self) -> list[Ability]:
         return [
-            *([MODELS] if self.method == "subgraphs" else []),
+            *([MODELS] if self.is_convolution else []),
             *([ACCOUNTING] if self.method == "subgraphs" and self.private else []),
             *(needs_of_encoder("minilm") if self.features == "minilm" else []),
             *needs_of_source(self.nodes),
@@ -188,6 +194,11 @@ class GraphConfig(Config):
     def private(self) -> bool:
         """Whether there is noise."""
         return math.isfinite(self.epsilon)
+
+    @property
+    def is_convolution(self) -> bool:
+        """Whether a network is trained, which reads links when it predicts."""
+        return self.method in ("subgraphs", "as-published")
 
     @property
     def adjacency(self) -> Adjacency:

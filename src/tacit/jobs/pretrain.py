@@ -235,6 +235,17 @@ class PruneConfig(Learning):
     quantile: Annotated[
         float, Field(description="Share of what is left that a stage prunes."), Option(Group.TRAINING)
     ] = 0.25
+    importance: Annotated[
+        Literal["keys", "values", "random"],
+        Field(
+            description="Neurons that go first: those that the keys or the values of the decoder's cross-attention "
+            "read least, or random ones, for comparison."
+        ),
+        Option(Group.TRAINING),
+    ] = "keys"
+    decoder_layer: Annotated[
+        int, Field(ge=1, description="The decoder layer whose cross-attention is looked at."), Option(Group.TRAINING)
+    ] = 1
     least_bleu: Annotated[
         float,
         Field(description="Stop with the first stage that repeats held-out texts worse than this BLEU."),

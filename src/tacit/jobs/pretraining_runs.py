@@ -13,7 +13,7 @@ from tacit.documents.pretraining.clipping import ClippingSettings
 from tacit.documents.pretraining.corpus import PublicText
 from tacit.documents.pretraining.folders import Saving
 from tacit.documents.pretraining.plan import PretrainingPlan
-from tacit.documents.pretraining.prune import prune
+from tacit.documents.pretraining.prune import PruningRule, prune
 from tacit.errors import BadParameterError
 from tacit.jobs.pretrain import (
     AutoencoderConfig,
@@ -23,6 +23,7 @@ from tacit.jobs.pretrain import (
     PretrainConfig,
     PruneConfig,
     PublicTraining,
+    described,
     only_adept_in_eight_bits,
 )
 
@@ -146,7 +147,8 @@ def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None, pl
         model, corpus, config.output,
         plan or _plan(config, evaluate_every=max(1, config.steps // 2), patience=1_000),
         C=ClippingSettings(config.clip).for_pruning(model, corpus), stages=config.stages, quantile=config.quantile,
-        least_bleu=config.least_bleu, resume=config.resume, progress=progress,
+        least_bleu=config.least_bleu, rule=PruningRule(config.importance, config.decoder_layer),
+        command=described(config), resume=config.resume, progress=progress,
     )  # fmt: skip
     facts = {"stages": (model.record.pruning or {}).get("stages"), "kept": len(limit.kept or ())}
     return Made(model, facts, _saving(config))

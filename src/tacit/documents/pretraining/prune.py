@@ -2,10 +2,13 @@
 
     importance of neuron j   sum over i of |W_K[i, j]|, W_K the key projection of the cross-attention in the FIRST
                              decoder layer (in torch's layout, (out, in), column j reads encoder neuron j)
+                             other rules, to compare with: the value projection W_V, a later decoder layer, or neurons
+                             drawn at random
     each of k stages         prune the neurons below the 25 % quantile of what is left; then train on public text with
                              the pruned columns at 0 and the others clamped
     the end                  after 6 stages, or with the first one that repeats held-out public texts worse than BLEU 95
-    rewriting                weights of the last stage with the kept columns of the stage before (the k - 1 trick)
+    rewriting                weights of the last stage with the kept columns of the stage before (the k - 1 trick);
+                             the folder of each stage is a model as well, with its own weights and kept columns
 
 On a width of 768 this prunes 192, 336, 444, 525, 586, 632 neurons; stage 5 leaves 182, so n = 20 * 182 = 3,640. The
 same columns are 0 for every document and position: they carry nothing and add nothing to the sensitivity.
@@ -14,7 +17,7 @@ same columns are 0 for every document and position: they carry nothing and add n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +29,8 @@ from tacit.documents.autoencoders.built_in import RECORD_FILE
 from tacit.documents.bounds import ClipValue
 from tacit.documents.pretraining.corpus import PublicText, declared
 from tacit.documents.pretraining.folders import CHECKPOINT
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadInputError, BadParameterError, check_choice
+from tacit.noise.source import public_generator
 
 if TYPE_CHECKING:
     from tacit.documents.pretraining.plan import PretrainingPlan
@@ -48,18 +52,54 @@ def next_kept(importance: NDArray[Any], kept: Sequence[int], quantile: float = Q
     return tuple(int(column) for column in left)
 
 
-def key_importance(autoencoder: Autoencoder) -> NDArray[np.float64]:
-    """Column sums of |W_K| of the first decoder layer's cross-attention."""
-    model = getattr(autoencoder, "model", None)
-    if autoencoder.kind != "bart" or model is None:
-        raise BadInputError(
-            "wrong-kind-of-model",
-            "pruning is defined for a BART, and this model is of the kind '{kind}'",
-            kind=autoencoder.kind,
-        )
-    weight = model.get_decoder().layers[0].encoder_attn.k_proj.weight
-    importance: NDArray[np.float64] = weight.detach().double().abs().sum(dim=0).numpy()
-    return importance
+PROJECTIONS = {"keys": "k_proj", "values": "v_proj"}
+
+
+@dataclass(frozen=True)
+class PruningRule:
+    """The order in which neurons are pruned.
+
+    by      "keys" or "values": what the decoder's cross-attention reads least; "random": drawn, for comparison
+    layer   the decoder layer whose cross-attention is looked at, from 1
+    """
+
+    by: str = "keys"
+    layer: int = 1
+
+    def __post_init__(self) -> None:
+        check_choice(self.by, (*PROJECTIONS, "random"), code="unknown-pruning-rule", what="pruning rule")
+        if self.by == "random" and self.layer != 1:
+            raise BadParameterError(
+                "layer-of-random-pruning",
+                "neurons drawn at random belong to no layer: leave out {option.decoder_layer}",
+            )
+
+    def importance(self, autoencoder: Autoencoder, seed: int) -> NDArray[np.float64]:
+        """A number for each encoder neuron; those with the smallest are pruned."""
+        model = getattr(autoencoder, "model", None)
+        if autoencoder.kind != "bart" or model is None:
+            raise BadInputError(
+                "wrong-kind-of-model",
+                "pruning is defined for a BART, and this model is of the kind '{kind}'",
+                kind=autoencoder.kind,
+            )
+        if self.by == "random":
+            return np.asarray(public_generator(seed).random(autoencoder.width))
+        layers = model.get_decoder().layers
+        if not 1 <= self.layer <= len(layers):
+            raise BadParameterError(
+                "no-such-decoder-layer",
+                "this BART has {layers} decoder layers, and {layer} is none of them: give 1 to {layers}",
+                layers=len(layers),
+                layer=self.layer,
+            )
+        weight = getattr(layers[self.layer - 1].encoder_attn, PROJECTIONS[self.by]).weight
+        importance: NDArray[np.float64] = weight.detach().double().abs().sum(dim=0).numpy()
+        return importance
+
+
+FIRST_KEYS = PruningRule()
+"""The rule of the thesis, which found it better than all others."""
 
 
 def prune(
@@ -72,6 +112,8 @@ def prune(
     stages: int = STAGES,
     quantile: float = QUANTILE,
     least_bleu: float = LEAST_BLEU,
+    rule: PruningRule = FIRST_KEYS,
+    command: str | None = None,
     resume: bool = False,
     progress: Any = None,
 ) -> ClipValue:
@@ -79,6 +121,7 @@ def prune(
 
     plan         of the training after each stage; its seed counts up with the stages
     least_bleu   pruning ends with the first stage that repeats held-out texts worse than this, without noise
+    command      how the stages were made, for their records
     """
     from tacit.documents.pretraining.loop import train
     from tacit.documents.pretraining.measures import reconstruction_bleu
@@ -92,12 +135,14 @@ def prune(
     kept: tuple[int, ...] = tuple(range(autoencoder.width))
     history: list[tuple[int, ...]] = []
     scores: list[float] = []
+    rule.importance(autoencoder, plan.seed)  # refused before anything is trained
+    corpora, commands = list(autoencoder.record.corpora), list(autoencoder.record.commands)
     for stage in range(1, stages + 1):
         place = folder / f"stage-{stage}"
         if resume and (place / RECORD_FILE).exists():
-            kept, score = _finished(autoencoder, place)
+            kept, score = _finished(autoencoder, place, rule)
         else:
-            kept = next_kept(key_importance(autoencoder), kept, quantile)
+            kept = next_kept(rule.importance(autoencoder, plan.seed + stage), kept, quantile)
             bound = ClipValue(C, kept)
             train(
                 autoencoder, corpus, replace(plan, seed=plan.seed + stage), place, bound=bound, resume=resume,
@@ -106,6 +151,15 @@ def prune(
             score = round(reconstruction_bleu(autoencoder, held_out, bound=bound), 2)
             autoencoder.record.bound = bound.to_dict()
             autoencoder.record.results = {"held_out_bleu_without_noise": score}
+            autoencoder.record.corpora = list(dict.fromkeys([*corpora, corpus.name]))
+            autoencoder.record.commands = [*commands, f"stage {stage} of: {command or 'a pruning from Python'}"]
+            autoencoder.record.pruning = {
+                "stage": stage,
+                "quantile": quantile,
+                "pruned": autoencoder.width - len(kept),
+                "rule": "weights and kept columns of this stage",
+                "neurons": asdict(rule),
+            }
             autoencoder.save_pretrained(place)
             (place / CHECKPOINT).unlink(missing_ok=True)
         history.append(kept)
@@ -122,6 +176,7 @@ def prune(
             least_bleu=least_bleu,
         )
     chosen = ClipValue(C, history[-2])
+    autoencoder.record.corpora, autoencoder.record.commands = corpora, commands
     autoencoder.record.bound = chosen.to_dict()
     autoencoder.record.pruning = {
         "stages": len(history),
@@ -130,13 +185,24 @@ def prune(
         "held_out_bleu": scores,
         "least_bleu": least_bleu,
         "rule": "weights of the last stage, kept columns of the stage before",
+        "neurons": asdict(rule),
     }
     return chosen
 
 
-def _finished(autoencoder: Autoencoder, place: Path) -> tuple[tuple[int, ...], float]:
+def _finished(autoencoder: Autoencoder, place: Path, rule: PruningRule) -> tuple[tuple[int, ...], float]:
     """Take the weights of a stage that was finished before; its kept columns and BLEU."""
     done = load_autoencoder(place)
+    earlier = PruningRule(**(done.record.pruning or {}).get("neurons", {}))
+    if earlier != rule:
+        raise BadInputError(
+            "another-pruning-rule",
+            "'{folder}' was pruned by another rule ({earlier}, layer {layer}): give the same options to go on, or "
+            "another folder",
+            folder=place.name,
+            earlier=earlier.by,
+            layer=earlier.layer,
+        )
     bound = done.record.trained_bound()
     score = done.record.results.get("held_out_bleu_without_noise")
     if not isinstance(bound, ClipValue) or bound.kept is None or score is None:

@@ -32,7 +32,7 @@ ITERATIONS = 300
 PURPOSE = "a linear probe"
 
 
-class _Linear(ABC):
+class LinearLearner(ABC):
     """Features, then one linear model."""
 
     name: str
@@ -73,7 +73,7 @@ class _Linear(ABC):
     def _features(self, texts: Sequence[Text], *, learn: bool) -> NDArray[np.floating] | csr_matrix: ...
 
 
-class VectorProbe(_Linear):
+class VectorProbe(LinearLearner):
     """On the sentence vectors of an encoder, or on the states of its word pieces for tagging."""
 
     strength = 1.0
@@ -119,7 +119,7 @@ def word_states(encoder: SentenceEncoder, texts: Sequence[Sequence[str]]) -> NDA
     return states_of_words
 
 
-class WordProbe(_Linear):
+class WordProbe(LinearLearner):
     """On tf-idf weights of words and word pairs; for tagging on the word, its neighbors and its endings."""
 
     name = "linear probe on words (tf-idf)"

@@ -81,14 +81,32 @@ class Targets:
         return [row + [self.common] * (length - len(row)) for row, length in zip(tags, lengths, strict=True)]
 
 
+@dataclass(frozen=True)
+class Validation:
+    """Rows that a learner does not learn from: its loss on them says when to stop.
+
+    epochs     the most passes over the training rows
+    patience   passes without a smaller loss before it stops; the weights of the smallest loss are kept
+    """
+
+    texts: Sequence[Text]
+    labels: Sequence[Any]
+    epochs: int = 50
+    patience: int = 5
+
+
 class NeuralLearner(ABC, Generic[Prepared]):
     """A network that is trained from its seed. Subclasses say how a batch of texts becomes scores.
 
     least_steps   a small training set is read more often than `epochs`, until this many steps are done
+    validation    stop early by these rows, in place of a fixed number of epochs
+    passes        the passes that the last training took
     """
 
     name: str
     random = True
+    validation: Validation | None = None
+    passes = 0
 
     def __init__(
         self,
@@ -134,31 +152,62 @@ class NeuralLearner(ABC, Generic[Prepared]):
         self.network.eval()
         return self
 
+    def loss_on(self, texts: Sequence[Text], labels: Sequence[Any]) -> float:
+        """The mean loss of the network on some rows; labels that no training row had are left out."""
+        import torch
+
+        known = set(self.targets.labels)
+        kept = [i for i, label in enumerate(labels) if self.task == "similarity" or known.issuperset(
+            label if self.task == "tagging" else [label])]  # fmt: skip
+        prepared = self._prepared([texts[i] for i in kept])
+        total = 0.0
+        for start in range(0, len(kept), 4 * self.batch_size):
+            part = prepared[start : start + 4 * self.batch_size]
+            with torch.inference_mode():
+                loss = self._loss(part, [labels[i] for i in kept[start : start + len(part)]])
+            total += float(loss) * len(part)
+        return total / max(1, len(kept))
+
+    def _loss(self, batch: Sequence[Prepared], labels: Sequence[Any]) -> Tensor:
+        scores = self._scores(batch)
+        width = scores.shape[1] if self.task == "tagging" else 0
+        return self.targets.loss(scores, self.targets.numbers(labels, [self._tokens_read(row) for row in batch], width))
+
     def _train(self, prepared: list[Prepared], labels: Sequence[Any], seed: int) -> None:
         import torch
 
         weights = [weight for weight in self.network.parameters() if weight.requires_grad]
         optimizer = torch.optim.AdamW(weights, lr=self.learning_rate, weight_decay=0.01)
         rounds = -(-len(prepared) // self.batch_size)
-        epochs = max(self.epochs, -(-self.least_steps // rounds))
+        patient = self.validation
+        epochs = max(self.epochs, -(-self.least_steps // rounds)) if patient is None else patient.epochs
         steps = epochs * rounds
-        warm = max(1, steps // 10)
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm))
-        )
+        warm = max(1, (steps if patient is None else rounds) // 10)
+
+        def rate(step: int) -> float:
+            # Nobody knows beforehand when a training that stops early ends: its rate does not fall.
+            falling = 1.0 if patient is not None else (steps - step) / max(1, steps - warm)
+            return min((step + 1) / warm, falling)
+
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+        stop = None if patient is None else EarlyStop(self, patient)
         self.network.train()
         for step, batch in enumerate(self._batches(len(prepared), epochs, seed), start=1):
-            scores = self._scores([prepared[i] for i in batch])
-            width = scores.shape[1] if self.task == "tagging" else 0
-            read = [self._tokens_read(prepared[i]) for i in batch]
-            loss = self.targets.loss(scores, self.targets.numbers([labels[i] for i in batch], read, width))
+            loss = self._loss([prepared[i] for i in batch], [labels[i] for i in batch])
             optimizer.zero_grad()
             torch.autograd.backward(loss)
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
             optimizer.step()
             schedule.step()
+            self.passes = -(-step // rounds)
             if self.progress is not None:
                 self.progress(step, steps)
+            if stop is not None and step % rounds == 0 and stop.after_a_pass():
+                break
+        if stop is not None:
+            self.network.load_state_dict(stop.best)
+        if self.progress is not None:
+            self.progress(steps, steps)
 
     def _batches(self, count: int, epochs: int, seed: int) -> Iterator[Sequence[int]]:
         rng = public_generator(seed)
@@ -190,3 +239,26 @@ class NeuralLearner(ABC, Generic[Prepared]):
     def _tokens_read(self, prepared: Prepared) -> int:
         """The number of tokens of a text to be tagged that the model sees."""
         return len(prepared)
+
+
+class EarlyStop:
+    """The smallest loss on validation rows so far, the weights that had it, and how long ago that was."""
+
+    def __init__(self, learner: NeuralLearner[Any], validation: Validation) -> None:
+        self.learner, self.validation = learner, validation
+        self.loss, self.waited = float("inf"), 0
+        self.best = self._weights()
+
+    def after_a_pass(self) -> bool:
+        """Whether training ends here."""
+        self.learner.network.eval()
+        loss = self.learner.loss_on(self.validation.texts, self.validation.labels)
+        self.learner.network.train()
+        if loss < self.loss:
+            self.loss, self.waited, self.best = loss, 0, self._weights()
+        else:
+            self.waited += 1
+        return self.waited >= self.validation.patience
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: value.clone() for name, value in self.learner.network.state_dict().items()}

@@ -5,6 +5,7 @@
                     R = mean over x of max over y of cos(x, y), P the same the other way, F1 = 2PR / (P + R)
     cosine          of the two sentence vectors
     kept words      same word at the same place; and same words in any order (multiset overlap, share of the original's)
+    verbatim copies texts whose tokens are all the same; the floor is that of another text, 0 unless texts repeat
     length change   | tokens released - tokens original | / tokens original
     perplexity      exp of the mean surprise per token under a public language model: fluency, not meaning
 
@@ -54,6 +55,7 @@ from tacit.evaluation.similarity.wording import (
     kept_words,
     length,
     length_change,
+    verbatim_copies,
 )
 
 __all__ = [
@@ -90,4 +92,5 @@ __all__ = [
     "similarity_section",
     "strangers",
     "surprise",
+    "verbatim_copies",
 ]

@@ -10,15 +10,15 @@ from tacit.errors import BadParameterError
 from tacit.evaluation.similarity.fluency import perplexity
 from tacit.evaluation.similarity.meaning import bertscore, cosine
 from tacit.evaluation.similarity.measure import MEASURES, Measure, check_pairs, of_plugin, sample
-from tacit.evaluation.similarity.wording import bleu, chrf, kept_words, length
+from tacit.evaluation.similarity.wording import bleu, chrf, kept_words, length, verbatim_copies
 from tacit.evaluation.vectors import TextVectors
 from tacit.progress import StepProgress, WorkProgress
 
 if TYPE_CHECKING:
     from tacit.documents.language_models import Generator
 
-METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "length", "perplexity")
-DEFAULT_METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "length")
+METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "verbatim", "length", "perplexity")
+DEFAULT_METRICS = ("bleu", "chrf", "bertscore", "cosine", "kept-words", "verbatim", "length")
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,8 @@ def measure_similarity(
             measures.append(chrf(originals, releases))
         elif name == "kept-words":
             measures += kept_words(originals, releases)
+        elif name == "verbatim":
+            measures.append(verbatim_copies(originals, releases))
         elif name == "length":
             measures.append(length(originals, releases))
         elif name == "cosine":

@@ -1,4 +1,4 @@
-"""How much of the wording is left: n-grams, kept words, length."""
+"""How much of the wording is left: n-grams, kept words, verbatim copies, length."""
 
 from __future__ import annotations
 
@@ -64,6 +64,17 @@ def kept_anywhere(original: Sequence[str], release: Sequence[str]) -> float:
     if not original:
         return 1.0
     return (Counter(original) & Counter(release)).total() / len(original)
+
+
+def is_copy(original: Sequence[str], release: Sequence[str]) -> float:
+    """1 where all tokens are the same, else 0; a text without tokens has nothing to copy."""
+    return float(bool(original) and list(original) == list(release))
+
+
+def verbatim_copies(originals: Sequence[str], releases: Sequence[str]) -> Measure:
+    """The share of texts that are released as they were."""
+    note = "all tokens the same, without regard to case and spacing; texts without tokens do not count as copies"
+    return _token_measure("verbatim copies", is_copy, originals, releases, note)
 
 
 def length_change(original: Sequence[str], release: Sequence[str]) -> float:

@@ -4,6 +4,8 @@
     test_on    "released": the whole pipeline runs on released text (Yue et al. 2021, sanitization-aware fine-tuning)
                "original": what was learned from a release is used on plain text (Igamberdiev & Habernal 2023)
 
+    tune_on    a part on which the setting of the learner is chosen (`tacit.evaluation.learners.search`), of the same
+               texts as it is trained on; networks stop early by it
     unseen     test rows whose label no training row has: "refuse" the data, or "drop" them
 
 Without an input `texts` both are the originals: the ceiling. Labels always come from the data: they are released as
@@ -27,6 +29,8 @@ from tacit.errors import BadInputError, require
 from tacit.evaluation import scores
 from tacit.evaluation.downstream import Labeled, check_task, floor_of, item_statistic
 from tacit.evaluation.learners import Task, make_learner
+from tacit.evaluation.learners.neural import Validation
+from tacit.evaluation.learners.search import searched
 from tacit.evaluation.vectors import TextVectors, with_pieces
 from tacit.experiments.config import Parameters
 from tacit.experiments.inputs import check_apart, check_labeled, check_part, data_in
@@ -51,6 +55,7 @@ class Downstream(Parameters):
     train_on: Literal["released", "original"] = "released"
     test_on: Literal["released", "original"] = "released"
     unseen: Literal["refuse", "drop"] = "refuse"
+    tune_on: str | None = None
     seed: int = 1
 
 
@@ -65,12 +70,22 @@ def run(parameters: Downstream, inputs: Mapping[str, Path], folder: Path, progre
     vectors: TextVectors | None = None
     if parameters.learner in ("probe", "transformer"):
         vectors = TextVectors(encoder(parameters.encoder, parameters.precision))
-    learner = make_learner(parameters.learner, task, vectors, progress)
-    learner.fit(train.texts, train.labels, parameters.seed)
+    facts: dict[str, object] = {}
+    if parameters.tune_on is None:
+        learner = make_learner(parameters.learner, task, vectors, progress)
+        learner.fit(train.texts, train.labels, parameters.seed)
+    else:
+        held = labeled(task, data, texts if parameters.train_on == "released" else None, parameters.tune_on)
+        best = searched(
+            lambda: make_learner(parameters.learner, task, vectors, progress),
+            task, train.texts, train.labels, Validation(held.texts, held.labels), parameters.seed,
+        )  # fmt: skip
+        learner, facts = best.learner, {"factor": best.factor, "validation": list(best.scores.values())}
     predicted = learner.predict(test.texts)
     write_lines(folder / "predictions.jsonl", ({"true": a, "predicted": b} for a, b in
                                                zip(test.labels, predicted, strict=True)))  # fmt: skip
-    write_json(folder / "about.json", {"task": task, "learner": learner.name, "train labels": train.labels})
+    about = {"task": task, "learner": learner.name, "train labels": train.labels, **facts}
+    write_json(folder / "about.json", about)
 
 
 def _learnable(train: Labeled, test: Labeled) -> Labeled:
@@ -206,7 +221,9 @@ def check_encoder(learner: str, name: str, precision: Precision) -> None:
 
 def content(parameters: Downstream) -> dict[str, Any]:
     """The values that the key is made from: other code of a plug-in is another step."""
-    return {**parameters.model_dump(), **code_of_encoder(parameters.encoder)}
+    # A parameter that came later counts where it is used: no earlier cell is run again.
+    values = parameters.model_dump(exclude={"tune_on"} if parameters.tune_on is None else set())
+    return {**values, **code_of_encoder(parameters.encoder)}
 
 
 def _named_task(task: Task | None) -> Task:
@@ -228,6 +245,12 @@ def fits_data(parameters: Downstream, inputs: Mapping[str, PlannedCell]) -> None
         if "texts" in inputs and seen == "released":
             check_released(inputs["texts"], part, key)
     check_apart(data, parameters.train, parameters.test)
+    if parameters.tune_on is not None:
+        check_part(data, parameters.tune_on, "tune_on")
+        if "texts" in inputs and parameters.train_on == "released":
+            check_released(inputs["texts"], parameters.tune_on, "tune_on")
+        for other in (parameters.train, parameters.test):
+            check_apart(data, parameters.tune_on, other)
 
 
 KIND = Kind(

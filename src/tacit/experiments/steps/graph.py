@@ -2,6 +2,7 @@
 
     convolution   the two-layer network on random disjoint subgraphs (Igamberdiev 2023, chapter 3), each clipped; with
                   epsilon = inf the same network without clipping and noise, with subgraphs = 1 the whole graph
+    published     the same network by the published code: nothing is cut, the split only masks the loss; card void
     words         no links: a linear model of the words
     messages      one node is the unit: the linear model and noisy messages along the links
     majority      the commonest training label
@@ -9,7 +10,8 @@
 What an epsilon means is `reading`: a whole "subgraph" comes or goes (one clipped gradient of length C), or one "node"
 is replaced, with its words, its label and its links (2 C). `sampling`: subgraphs drawn in secret ("poisson", amplified)
 or each once per pass ("visits"). The scores hold the epsilons of the same noise under the other readings and samplings.
-`words` and `messages` are about one node that is replaced, under whatever reading.
+`words` and `messages` are about one node that is replaced, under whatever reading; the epsilon of `published` is what
+its accounting claims.
 
 Nodes: "random" draws 75 % of the labeled nodes for training and 15 % for test, "rest" trains on all nodes that the
 split of the file neither validates nor tests on, as the thesis does; `fraction` then keeps a part of the training
@@ -51,13 +53,17 @@ from tacit.training.graphs.graph import Graph
 from tacit.training.graphs.messages import NodePlan
 
 if TYPE_CHECKING:
+    from tacit.training.graphs.published import PublishedPlan
     from tacit.training.graphs.subgraphs import SubgraphPlan
 
 TRAIN_SHARE, VALID_SHARE = 0.75, 0.10
+JOB_METHODS: Mapping[str, Literal["words", "messages", "as-published"]] = {
+    "words": "words", "messages": "messages", "published": "as-published",
+}  # fmt: skip
 
 
 class GraphTraining(Parameters):
-    method: Literal["convolution", "words", "messages", "majority"]
+    method: Literal["convolution", "published", "words", "messages", "majority"]
     epsilon: float = Field(default=math.inf, gt=0)
     delta: float | None = None
     reading: Literal["node", "subgraph"] = "node"
@@ -91,7 +97,7 @@ class GraphTraining(Parameters):
             nodes=files["nodes"], links=files["edges"], output=data / RUN_FOLDER, clean_links=True,
             label_column=self.label, split_column=self.split, epsilon=self.epsilon,
             delta="auto" if self.delta is None else self.delta, replace_one=True,
-            method=self.method if self.method in ("words", "messages") else "subgraphs", use_links=self.links,
+            method=JOB_METHODS.get(self.method, "subgraphs"), use_links=self.links,
             subgraphs=self.subgraphs, passes=self.passes, reading=self.reading, sampling=self.sampling,
             optimizer=self.optimizer, learning_rate=self.learning_rate, bound=self.bound, start_seed=self.seed,
         )  # fmt: skip
@@ -144,11 +150,15 @@ def parts(graph: Graph, parameters: GraphTraining) -> tuple[Ids, Ids]:
     return np.sort(public_generator(parameters.seed).permutation(train)[:kept]), test
 
 
-def readings(plan: NodePlan | SubgraphPlan) -> dict[str, float]:
+def readings(plan: NodePlan | SubgraphPlan | PublishedPlan) -> dict[str, float]:
     """The epsilons of the noise of a convolution, in every reading and sampling, and the noise."""
     if isinstance(plan, NodePlan):
         return {}
+    from tacit.training.graphs.published import PublishedPlan
     from tacit.training.graphs.subgraphs import side_by_side
+
+    if isinstance(plan, PublishedPlan):
+        return {"claimed epsilon": plan.claimed, "noise multiplier": plan.multiplier}
 
     epsilons = {
         f"epsilon of a {reading}, {sampling}": value for (reading, sampling), value in side_by_side(plan).items()
@@ -180,7 +190,7 @@ def above_largest(truth: Sequence[str], predicted: Sequence[str], train: Mapping
 
 
 def check(parameters: GraphTraining, inputs: frozenset[str] = frozenset()) -> None:
-    if parameters.method in ("words", "messages") and not parameters.private:
+    if parameters.method in JOB_METHODS and not parameters.private:
         raise BadInputError(
             "method-needs-epsilon",
             "the method '{method}' needs an epsilon: give one, or vary over epsilon",
@@ -191,7 +201,7 @@ def check(parameters: GraphTraining, inputs: frozenset[str] = frozenset()) -> No
             "method-without-noise",
             "the method 'majority' has no noise, so an epsilon says nothing: leave it out",
         )
-    if parameters.method == "convolution":
+    if parameters.method in ("convolution", "published"):
         require("torch", extra="training", purpose="a graph convolution")
     if parameters.nodes == "rest" and parameters.split is None:
         raise BadInputError(
@@ -212,6 +222,8 @@ def fits(parameters: GraphTraining, inputs: Mapping[str, PlannedCell]) -> None:
 
 def meaning(parameters: GraphTraining) -> str:
     """The unit that the epsilon of a cell is counted per; the linear models always speak of one node."""
+    if parameters.method == "published":
+        return "claimed by the published code"
     whole = parameters.method == "convolution" and parameters.reading == "subgraph"
     return "per subgraph that comes or goes" if whole else "per node that is replaced"
 
@@ -220,5 +232,6 @@ KIND = Kind(
     "graph", 2, GraphTraining, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
     measures=("accuracy", "above the largest class", "macro-F1", "epsilon of a node, poisson",
               "epsilon of a node, visits", "epsilon of a subgraph, poisson"), fits=fits,
-    further=(*OF_CLASSES, *OF_THE_CARD, "training nodes", "epsilon of a *", "noise multiplier"),
+    further=(*OF_CLASSES, *OF_THE_CARD, "training nodes", "epsilon of a *", "claimed epsilon",
+             "noise multiplier"),
 )  # fmt: skip

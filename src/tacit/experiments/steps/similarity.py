@@ -112,6 +112,6 @@ def content(parameters: Similarity) -> dict[str, Any]:
 KIND = Kind(
     "similarity", 2, Similarity, run, score, {"data": Input(("data",)), "texts": Input(("rewrite",))}, check, content,
     measures=("BLEU", "cosine", "words changed"), fits=fits,
-    further=lambda: ("chrF", "BERTScore", "perplexity", "words kept in place", "words kept anywhere", "length change",
-                     *MEASURES),
+    further=lambda: ("chrF", "BERTScore", "perplexity", "words kept in place", "words kept anywhere", "verbatim copies",
+                     "length change", *MEASURES),
 )  # fmt: skip

@@ -23,7 +23,8 @@ from tacit.training.graphs.saved import save_network, save_nodes
 
 if TYPE_CHECKING:
     from tacit.training.graphs.gcn import GCN
-    from tacit.training.graphs.subgraphs import SubgraphPlan
+    from tacit.training.graphs.published import PublishedPlan
+    from tacit.training.graphs.subgraphs import SubgraphPlan, SubgraphSettings
 
 
 BeforeNoise = Callable[[Guarantee], None]
@@ -106,7 +107,7 @@ class LearnedGraph:
 
     guarantee: Guarantee
     labels: Ids
-    plan: NodePlan | SubgraphPlan
+    plan: NodePlan | SubgraphPlan | PublishedPlan
     model: NodeModel | GCN = field(repr=False)
 
     def save(self, config: GraphConfig, graph: Graph) -> None:
@@ -117,7 +118,10 @@ class LearnedGraph:
             save_nodes(config.output, graph, self.model, self.guarantee, method, config.columns(), config.identity())
         else:
             assert not isinstance(self.model, NodeModel)
-            save_network(config.output, graph, self.model, self.guarantee, config.columns(), config.identity())
+            save_network(
+                config.output, graph, self.model, self.guarantee, config.columns(), config.identity(),
+                method=config.method,
+            )  # fmt: skip
 
 
 def read_nodes_and_links(config: GraphConfig) -> Graph:
@@ -149,7 +153,8 @@ def learn_labels(
     """
     if key is None:
         key = StreamKey.from_os() if config.seed is None else StreamKey.from_test_seed(config.seed)
-    learn = _learn_by_subgraphs if config.method == "subgraphs" else _learn_by_nodes
+    by_method = {"subgraphs": _learn_by_subgraphs, "as-published": _learn_as_published}
+    learn = by_method.get(config.method, _learn_by_nodes)
     return learn(config, graph, training, progress, key, before_noise)
 
 
@@ -192,20 +197,9 @@ def _learn_by_subgraphs(
     """A graph convolution."""
     require("torch", extra="training", purpose="a graph convolution")
     from tacit.training.graphs.gcn import predict as predict_all
-    from tacit.training.graphs.subgraphs import (
-        SubgraphSettings,
-        plan_subgraphs,
-        split_nodes,
-        subgraph_guarantee,
-        train_subgraphs,
-    )
+    from tacit.training.graphs.subgraphs import plan_subgraphs, split_nodes, subgraph_guarantee, train_subgraphs
 
-    settings = SubgraphSettings(
-        optimizer=config.optimizer,
-        learning_rate=config.learning_rate,
-        bound=config.bound,
-        seed=config.start_seed or 0,
-    )
+    settings = _settings(config)
     split_nodes(training, config.subgraphs)
     plan = plan_subgraphs(
         epsilon=config.epsilon,
@@ -228,3 +222,50 @@ def _learn_by_subgraphs(
     progress.planned(plan)
     network, _ = train_subgraphs(graph, training, plan, key, settings, progress.stepped, device_named(config.device))
     return LearnedGraph(guarantee, predict_all(network, graph).argmax(1), plan, network)
+
+
+def _learn_as_published(
+    config: GraphConfig,
+    graph: Graph,
+    training: Ids,
+    progress: GraphProgress,
+    key: StreamKey,
+    before_noise: BeforeNoise,
+) -> LearnedGraph:
+    """A graph convolution by the published code, whose card promises nothing."""
+    require("torch", extra="training", purpose="a graph convolution")
+    from tacit.training.graphs.gcn import predict as predict_all
+    from tacit.training.graphs.published import (
+        as_zeros_and_ones,
+        plan_as_published,
+        published_guarantee,
+        train_as_published,
+    )
+    from tacit.training.graphs.subgraphs import split_nodes
+
+    settings = _settings(config)
+    split_nodes(training, config.subgraphs)
+    plan = plan_as_published(
+        epsilon=config.epsilon,
+        parts=config.subgraphs,
+        passes=config.passes,
+        delta=config.delta_of_one_run(graph.nodes),
+    )
+    guarantee = published_guarantee(plan, settings, _provenance(config))
+    before_noise(guarantee)
+    network = train_as_published(
+        graph, training, plan, key, settings, progress.stepped, device_named(config.device)
+    )  # fmt: skip
+    return LearnedGraph(guarantee, predict_all(network, as_zeros_and_ones(graph)).argmax(1), plan, network)
+
+
+def _settings(config: GraphConfig) -> SubgraphSettings:
+    """How a graph convolution is trained."""
+    from tacit.training.graphs.subgraphs import SubgraphSettings
+
+    return SubgraphSettings(
+        optimizer=config.optimizer,
+        learning_rate=config.learning_rate,
+        bound=config.bound,
+        seed=config.start_seed or 0,
+    )

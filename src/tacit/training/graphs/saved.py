@@ -49,7 +49,7 @@ class SavedModel:
 
     @property
     def needs_links(self) -> bool:
-        return self.method == "subgraphs"
+        return self.method in ("subgraphs", "as-published")
 
 
 def check_folder(folder: Path) -> None:
@@ -89,10 +89,12 @@ def save_network(
     guarantee: Guarantee,
     columns: dict[str, str],
     configuration: Mapping[str, object] | None = None,
+    *,
+    method: str = "subgraphs",
 ) -> None:
     """The weights of a graph convolution, by the names they have in torch-geometric."""
     arrays = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
-    _save(folder, graph, arrays, guarantee, "subgraphs", columns, configuration or {})
+    _save(folder, graph, arrays, guarantee, method, columns, configuration or {})
 
 
 def load_saved(folder: Path) -> SavedModel:
@@ -142,11 +144,12 @@ def predict_saved(model: SavedModel, graph: Graph) -> list[str]:
         import torch
 
         from tacit.training.graphs.gcn import GCN, predict
+        from tacit.training.graphs.published import as_zeros_and_ones
 
         hidden = len(model.arrays["conv1.bias"])
         network = GCN(model.features.size, len(model.classes), hidden)
         network.load_state_dict({name: torch.from_numpy(value) for name, value in model.arrays.items()})
-        best = predict(network, graph).argmax(1)
+        best = predict(network, as_zeros_and_ones(graph) if model.method == "as-published" else graph).argmax(1)
     else:
         nothing = np.zeros(len(model.classes))
         evidence = np.array([model.evidence.get(name, nothing) for name in graph.names])
@@ -157,7 +160,7 @@ def predict_saved(model: SavedModel, graph: Graph) -> list[str]:
 
 def prediction_guarantee(model: SavedModel) -> Guarantee:
     """The guarantee of a file of predictions."""
-    if model.needs_links:
+    if model.needs_links and model.guarantee.is_private:
         return model.guarantee.voided(
             "each prediction reads the words and links of the neighbors, which no noise covers; the weights of the "
             "model keep their own guarantee"
