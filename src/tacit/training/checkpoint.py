@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import NotRequired, Protocol, TypedDict, TypeVar, cast
+from typing import NotRequired, Protocol, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from tacit.atomic import draft_file
 from tacit.card import Card
+from tacit.devices import on_processor
 from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.lineage import CARD
@@ -110,12 +111,12 @@ class Training:
         """Replace the checkpoint in the private part of `folder`."""
         checkpoint = Checkpoint(
             step=step,
-            parameters={name: _on_processor(p.detach()) for name, p in self.parameters.items()},
-            optimizer=_on_processor(self.optimizer.state_dict()),
+            parameters={name: on_processor(p.detach()) for name, p in self.parameters.items()},
+            optimizer=on_processor(self.optimizer.state_dict()),
             scheduler=self.scheduler.state_dict(),
             bound=0.0 if self.clipping is None else float(self.clipping.bound),
             fingerprint=fingerprint,
-            step_state={} if self.step is None else _on_processor(self.step.state()),
+            step_state={} if self.step is None else on_processor(self.step.state()),
         )
         with draft_file(private_folder(folder) / STATE) as draft:
             torch.save(checkpoint, draft)
@@ -131,20 +132,6 @@ class Training:
             self.clipping.bound = float(checkpoint["bound"])
         if self.step is not None:
             self.step.restore(checkpoint.get("step_state", {}))
-
-
-State = TypeVar("State")
-
-
-def _on_processor(state: State) -> State:
-    """The same numbers in the memory of the processor, so that a run may go on with another device."""
-    if isinstance(state, Tensor):
-        return cast("State", state.cpu())
-    if isinstance(state, dict):
-        return cast("State", {name: _on_processor(value) for name, value in state.items()})
-    if isinstance(state, list):
-        return cast("State", [_on_processor(value) for value in state])
-    return state
 
 
 def read_checkpoint(folder: Path) -> tuple[bytes, Checkpoint]:

@@ -58,7 +58,7 @@ def key_importance(autoencoder: Autoencoder) -> NDArray[np.float64]:
             kind=autoencoder.kind,
         )
     weight = model.get_decoder().layers[0].encoder_attn.k_proj.weight
-    importance: NDArray[np.float64] = weight.detach().double().abs().sum(dim=0).numpy()
+    importance: NDArray[np.float64] = weight.detach().cpu().double().abs().sum(dim=0).numpy()
     return importance
 
 

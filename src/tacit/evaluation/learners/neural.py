@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 
+from tacit.devices import chosen_device
 from tacit.errors import BadParameterError, require
 from tacit.evaluation.learners.base import (
     Task,
@@ -129,7 +130,7 @@ class NeuralLearner(ABC, Generic[Prepared]):
         prepared = self._prepared(texts)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = self._build(self.targets.outputs)
+            self.network = self._build(self.targets.outputs).to(chosen_device())
             self._train(prepared, labels, seed)
         self.network.eval()
         return self
@@ -151,7 +152,8 @@ class NeuralLearner(ABC, Generic[Prepared]):
             scores = self._scores([prepared[i] for i in batch])
             width = scores.shape[1] if self.task == "tagging" else 0
             read = [self._tokens_read(prepared[i]) for i in batch]
-            loss = self.targets.loss(scores, self.targets.numbers([labels[i] for i in batch], read, width))
+            numbers = self.targets.numbers([labels[i] for i in batch], read, width)
+            loss = self.targets.loss(scores, numbers.to(scores.device))
             optimizer.zero_grad()
             torch.autograd.backward(loss)
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
