@@ -37,6 +37,13 @@ class OnDevice(torch.Tensor):
     def __repr__(self, *, tensor_contents: object = None) -> str:
         return f"OnDevice({self.inner})"
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            copied = OnDevice(self.inner.detach().clone())
+            is_parameter = isinstance(self, torch.nn.Parameter)
+            memo[id(self)] = torch.nn.Parameter(copied, requires_grad=self.requires_grad) if is_parameter else copied
+        return memo[id(self)]
+
     def tolist(self) -> Any:
         return self.inner.tolist()
 
@@ -78,12 +85,15 @@ class _MadeThere(TorchFunctionMode):
 def pretend_device() -> Iterator[torch.device]:
     # A module that moves keeps its parameters, and so tied weights stay tied, as between real devices.
     swapped = torch.__future__.get_swap_module_params_on_conversion()
+    # Tensors of the inference mode have no views that a subclass could label.
+    inference, torch.inference_mode = torch.inference_mode, torch.no_grad  # type: ignore[misc,assignment]
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
         with _Everywhere(), _MadeThere():
             yield DEVICE
     finally:
         torch.__future__.set_swap_module_params_on_conversion(swapped)
+        torch.inference_mode = inference  # type: ignore[misc]
 
 
 def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

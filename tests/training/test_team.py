@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -13,6 +14,15 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from tacit.errors import BadInputError  # noqa: E402
+from tacit.noise.source import StreamKey  # noqa: E402
+from tacit.training import step as step_module  # noqa: E402
+from tacit.training.plan import TrainingPlan  # noqa: E402
+from tacit.training.run import TrainingSettings  # noqa: E402
+from tacit.training.sharding import OwnPart, check_shardable  # noqa: E402
+from tacit.training.step import add_noise  # noqa: E402
+from tacit.training.strategies import apply_strategy  # noqa: E402
+from tacit.training.team import Team  # noqa: E402
 from tests.training.test_run import make_run, tokenizer  # noqa: E402, F401
 
 PROGRAM = """
@@ -59,6 +69,174 @@ def test_two_processes_train_the_model_of_one(tokenizer, tmp_path):  # noqa: F81
     logs = [(tmp_path / f"{name}.private" / "log.csv").read_text().splitlines() for name in ("one", "two")]
     assert len(logs[0]) == len(logs[1]) == 7, "only the first process writes, and it knows the examples of all"
     assert [line.split(",")[2] for line in logs[0]] == [line.split(",")[2] for line in logs[1]]
+
+
+SHARDED = """
+import json
+import sys
+from pathlib import Path
+import torch
+import transformers
+sys.path.insert(0, {root!r})
+from tests.training.test_run import make_run
+from tests.training.test_team import without_dropout_for
+from tacit.training.strategies import apply_strategy
+from tacit.training.sharding import own_rows
+from tacit.training.team import Team
+
+torch.set_num_threads(1)
+words = transformers.PreTrainedTokenizerFast.from_pretrained({words!r})
+team = Team.from_environment()
+for strategy in ("full", "lora"):
+    run = make_run(words, Path({folder!r}) / strategy, seed=1, steps=6, team=team, settings={{"strategy": strategy}})
+    run.shard, run.model = True, without_dropout_for(run.model, strategy)
+    step = run._step
+    held = {{}}
+    def seen():
+        made = step()
+        whole = made.run
+        def stepped(number, key):
+            facts = whole(number, key)
+            parameters = list(made.engine.parameters.values())
+            held["all"] = sum(p.numel() for p in run.model.parameters())
+            held["own"] = sum(own_rows(p).numel() for p in run.model.parameters())
+            held["gradients"] = sum(own_rows(p.grad).numel() for p in parameters)
+            held["trained"] = sum(p.numel() for p in parameters)
+            return facts
+        made.run = stepped
+        return made
+    run._step = seen
+    run.run()
+    Path({folder!r}, f"{{strategy}}-{{team.rank}}.json").write_text(json.dumps(held))
+    if team.first:
+        torch.save({{n: p.detach() for n, p in run.model.named_parameters()}}, Path({folder!r}) / f"{{strategy}}.pt")
+
+
+class StoppedError(Exception):
+    pass
+
+
+def started(**more):
+    run = make_run(words, Path({folder!r}) / "stopped", seed=1, steps=6, team=team, **more)
+    run.shard, run.model = True, without_dropout_for(run.model, "full")
+    return run
+
+
+run = started()
+step = run._step
+def stopping():
+    made = step()
+    whole = made.run
+    def stepped(number, key):
+        if number == 5:
+            raise StoppedError
+        return whole(number, key)
+    made.run = stepped
+    return made
+run._step = stopping
+try:
+    run.run()
+except StoppedError:
+    pass
+run = started()
+run.run(resume=True)
+if team.first:
+    torch.save({{n: p.detach() for n, p in run.model.named_parameters()}}, Path({folder!r}) / "resumed.pt")
+team.leave()
+"""
+
+
+def without_dropout_for(model, strategy):
+    torch.manual_seed(0)
+    model = apply_strategy(model, strategy, rank=2)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return model
+
+
+@pytest.fixture(scope="module")
+def sharded(tokenizer, tmp_path_factory):  # noqa: F811
+    """The folder of two models that two processes have trained, each with a part of the weights."""
+    folder = tmp_path_factory.mktemp("sharded")
+    tokenizer.save_pretrained(folder / "words")
+    program = folder / "train.py"
+    root = Path(__file__).resolve().parents[2]
+    program.write_text(
+        SHARDED.format(root=str(root), words=str(folder / "words"), folder=str(folder)), encoding="utf-8"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(program)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+@pytest.mark.parametrize("strategy", ["full", "lora"])
+def test_a_model_in_parts_learns_what_a_whole_one_does(strategy, sharded, tokenizer, tmp_path):  # noqa: F811
+    alone = make_run(tokenizer, tmp_path / "one", seed=1, steps=6, settings={"strategy": strategy})
+    alone.model = without_dropout_for(alone.model, strategy)
+    alone.run()
+    two = torch.load(sharded / f"{strategy}.pt", weights_only=True)
+    expected = dict(alone.model.named_parameters())
+    assert expected.keys() == two.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(two[name], value.detach(), rtol=0.0, atol=1e-6, msg=name)
+    kinds = [json.loads((folder / "config.json").read_text()) for folder in (tmp_path / "one", sharded / strategy)]
+    assert kinds[0]["architectures"] == kinds[1]["architectures"]
+    saved = transformers.AutoModelForSequenceClassification.from_pretrained(sharded / strategy)
+    one = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "one")
+    for a, b in zip(one.parameters(), saved.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0.0, atol=1e-6)
+
+
+def test_a_stopped_run_in_parts_goes_on_from_its_checkpoint(sharded):
+    whole, resumed = (torch.load(sharded / f"{name}.pt", weights_only=True) for name in ("full", "resumed"))
+    for name, value in whole.items():
+        torch.testing.assert_close(resumed[name], value, rtol=0.0, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("strategy", ["full", "lora"])
+def test_each_process_holds_its_part_and_no_more(strategy, sharded):
+    held = [json.loads((sharded / f"{strategy}-{rank}.json").read_text()) for rank in (0, 1)]
+    for kind, total in (("own", "all"), ("gradients", "trained")):
+        assert sum(process[kind] for process in held) == held[0][total]
+        assert all(0.3 < process[kind] / process[total] < 0.7 for process in held), held
+
+
+def test_the_noise_of_parts_is_that_of_the_whole():
+    sums = {"a": torch.zeros(7, 3), "b": torch.zeros(5)}
+    key = StreamKey.from_test_seed(3)
+    add_noise(sums, 2.0, key.stream(0, b"noise"))
+    for rank in (0, 1):
+        own, parts = {}, {}
+        for name, value in sums.items():
+            rows, width = {"a": (4, 3), "b": (3, 1)}[name]
+            own[name] = torch.zeros_like(value[rank * rows : (rank + 1) * rows])
+            parts[name] = OwnPart(rank * rows * width, value.numel())
+        add_noise(own, 2.0, key.stream(0, b"noise"), parts)
+        for name, rows in (("a", 4), ("b", 3)):
+            assert torch.equal(own[name], sums[name][rank * rows : (rank + 1) * rows])
+
+
+def test_noise_in_pieces_is_the_same_for_parts(monkeypatch):
+    monkeypatch.setattr(step_module, "NOISE_AT_ONCE", 4)
+    key = StreamKey.from_test_seed(3)
+    whole, own = torch.zeros(11, 2), torch.zeros(3, 2)
+    add_noise({"a": whole}, 1.0, key.stream(0, b"noise"))
+    add_noise({"a": own}, 1.0, key.stream(0, b"noise"), {"a": OwnPart(8, 22)})
+    assert torch.equal(own, whole[4:7])
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [({}, "nobody-to-share-with"), ({"strategy": "bias"}, "not-sharded"), ({"precision": "bf16"}, "not-sharded")],
+)
+def test_what_is_not_sharded_is_refused_before_any_work(settings, code):
+    team = Team(0, 1) if code == "nobody-to-share-with" else Team(0, 2)
+    with pytest.raises(BadInputError) as caught:
+        check_shardable(TrainingSettings(**settings), TrainingPlan(100, 10, 2, 1.0, 1e-3), team)
+    assert caught.value.code == code
 
 
 DYING = """

@@ -11,14 +11,14 @@ from two texts to more than are ever computed together; an encoder that uses up 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from tacit.arrays import Floats, Floats32
 from tacit.documents.encoder import BATCH_ERROR, Encoder
 from tacit.encoders import is_batch_independent
-from tacit.errors import BadInputError
+from tacit.errors import BadInputError, NoGuaranteeError
 
 _SENTENCE = (
     "the train to the coast was late again this morning and nobody at the small station could say why it had stopped "
@@ -78,3 +78,20 @@ def check_batches(encoder: Encoder) -> None:
             deviation=worst,
             allowed=BATCH_ERROR / 2,
         )
+
+
+def check_latents_apart(encode: Callable[[Sequence[str]], Floats32], kind: str) -> None:
+    """Refuse an autoencoder on a device on which the latent of a text depends on the texts beside it. Its batches have
+    a constant shape, so nothing but the place of a text may matter, bit by bit."""
+    others = [PROBES[3]] * len(PROBES)
+    for place, text in enumerate(PROBES):
+        alone = encode([*[""] * place, text])[place]
+        beside = encode([*others[:place], text, *others[place + 1 :]])[place]
+        if not np.array_equal(alone, beside):
+            raise NoGuaranteeError(
+                "latents-differ",
+                "on this device the latent of a text depends on the texts beside it (by {difference:g} for a model of "
+                "the kind '{kind}'), so the epsilon of one document would not hold: use the processor",
+                difference=float(np.abs(alone - beside).max()),
+                kind=kind,
+            )

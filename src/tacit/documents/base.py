@@ -11,10 +11,12 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
+from tacit.devices import PROCESSOR, check_device, computing_on
 from tacit.errors import BadParameterError, TacitWarning
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit, VoidReason
 from tacit.mechanism import TEST_SEED_REASON, Mechanism, Rewritten
@@ -29,9 +31,11 @@ class DocumentMechanism(Mechanism):
 
     epsilon      the budget of one document
     batch_size   how many texts are worked on together; no influence on the law of the output
+    device       where the models of the mechanism compute: cpu, cuda, cuda:N, mps, or auto
     """
 
     batch_size: int = parameter(32, low=1, service_most=256)
+    device: str = PROCESSOR
 
     level: ClassVar[str] = "document"
     unit: ClassVar[str] = "document"
@@ -57,13 +61,22 @@ class DocumentMechanism(Mechanism):
 
     # The pipeline -------------------------------------------------------------------------------------------
 
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_device(self.device)
+
+    def on_device(self) -> AbstractContextManager[None]:
+        """While models are loaded: they go where this mechanism computes."""
+        return computing_on(self.device)
+
     def prepare(self) -> None:
         _ = self._prepared
 
     @cached_property
     def _prepared(self) -> bool:
         """Loaded, and the user warned once."""
-        self.load_public()
+        with self.on_device():
+            self.load_public()
         if note := self.note():
             warnings.warn(note, TacitWarning, stacklevel=3)
         return True
@@ -109,7 +122,7 @@ class DocumentMechanism(Mechanism):
         return Guarantee(notion=notion, epsilon=epsilon, **{**defaults, **more})
 
     def _shown_parameters(self) -> dict[str, object]:
-        hidden = {"epsilon", "seed", "batch_size"}
+        hidden = {"epsilon", "seed", "batch_size", "device"}
         given = ((item.name, getattr(self, item.name)) for item in fields(self) if item.name not in hidden)
         return {name: value for name, value in given if value is not None}
 

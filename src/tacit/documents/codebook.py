@@ -196,7 +196,8 @@ class Codebook(DocumentMechanism):
     @cached_property
     def sentence_encoder(self) -> Encoder:
         encoder_provenance(self._encoder_name)
-        return load_encoder(self._encoder_name, batch_size=self.batch_size)
+        with self.on_device():
+            return load_encoder(self._encoder_name, batch_size=self.batch_size)
 
     @property
     def reader(self) -> tuple[Any, int] | None:

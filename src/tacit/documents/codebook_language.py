@@ -53,8 +53,8 @@ class LanguageDecoder:
             with torch.random.fork_rng(devices=[]), torch.inference_mode():
                 torch.manual_seed(seed)
                 output = model.generate(
-                    input_ids=inputs,
-                    attention_mask=mask,
+                    input_ids=inputs.to(loaded.device),
+                    attention_mask=mask.to(loaded.device),
                     max_new_tokens=LONGEST_LINE,
                     do_sample=True,
                     temperature=0.8,

@@ -110,7 +110,8 @@ class SentenceDepth(DocumentMechanism):
     @cached_property
     def sentence_encoder(self) -> Encoder:
         encoder_provenance(self.public.encoder)
-        return load_encoder(self.public.encoder, batch_size=self.batch_size)
+        with self.on_device():
+            return load_encoder(self.public.encoder, batch_size=self.batch_size)
 
     @cached_property
     def candidate_vectors(self) -> Floats32:

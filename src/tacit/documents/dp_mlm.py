@@ -84,7 +84,8 @@ class DPMLM(TokenDraws):
 
     @cached_property
     def language_model(self) -> MaskedModel:
-        model = load_masked(self.model)
+        with self.on_device():
+            model = load_masked(self.model)
         model.provenance()
         model.check_lengths(self.tokens, pair=self.context == "pair")
         return model

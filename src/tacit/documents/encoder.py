@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arrays import Floats32
+from tacit.devices import chosen_device, computing_on, device_in_use, device_of
 from tacit.encoders import ENCODERS, Encoder, encoder_provenance, load_encoder
 from tacit.errors import BadInputError, BadParameterError, TacitError, require
 from tacit.guarantee import Provenance
@@ -37,6 +38,7 @@ from tacit.progress import StepProgress
 from tacit.vectors.minilm import minilm_folder
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 LONGEST_CHARACTERS = 20_000
@@ -75,6 +77,7 @@ class SentenceEncoder:
         self.batch_size = batch_size
         self.pieces = pieces
         self.precision = precision
+        self._device = device_in_use()
         self._loaded: tuple[PreTrainedTokenizerBase, PreTrainedModel] | None = None
 
     @property
@@ -128,8 +131,11 @@ class SentenceEncoder:
 
     def _model(self) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
         if self._loaded is None:
-            tokenizer, model = _load(self.name)
-            self._loaded = tokenizer, (_smaller(self.name) if in_sixteen_bits(self.precision) else model)
+            with computing_on(self._device):
+                device = chosen_device()
+            tokenizer, model = _load(self.name, device)
+            small = in_sixteen_bits(self.precision, device.type)
+            self._loaded = tokenizer, (_smaller(self.name, device) if small else model)
         return self._loaded
 
 
@@ -154,12 +160,13 @@ def _pooled(model: PreTrainedModel, pieces: Sequence[Sequence[int]], padding: in
     for row, ids in enumerate(pieces):
         inputs[row, : len(ids)] = torch.tensor(ids, dtype=torch.long)
         mask[row, : len(ids)] = 1
+    inputs, mask = inputs.to(device_of(model)), mask.to(device_of(model))
     with torch.inference_mode():
         states = model(input_ids=inputs, attention_mask=mask).last_hidden_state.float()
         weights = mask.unsqueeze(-1).float()
         mean = (states * weights).sum(1) / weights.sum(1)
         unit = torch.nn.functional.normalize(mean, dim=1)
-    result: Floats32 = unit.numpy().astype(np.float32, copy=False)
+    result: Floats32 = unit.cpu().numpy().astype(np.float32, copy=False)
     return result
 
 
@@ -167,7 +174,7 @@ def _pooled(model: PreTrainedModel, pieces: Sequence[Sequence[int]], padding: in
 
 
 @lru_cache(maxsize=2)
-def _load(name: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
+def _load(name: str, device: torch.device) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     torch = require("torch", extra="documents", purpose=PURPOSE)
     transformers = require("transformers", extra="documents", purpose=PURPOSE)
     place: str | Path = minilm_folder() if name == "minilm" else name
@@ -205,14 +212,15 @@ def _load(name: str) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
             model_type=model.config.model_type,
         )
     model.eval()
+    model.to(device)
     return tokenizer, model
 
 
 @lru_cache(maxsize=1)
-def _smaller(name: str) -> PreTrainedModel:
+def _smaller(name: str, device: torch.device) -> PreTrainedModel:
     import torch
 
-    smaller: PreTrainedModel = copy.deepcopy(_load(name)[1]).to(torch.bfloat16)  # type: ignore[arg-type]
+    smaller: PreTrainedModel = copy.deepcopy(_load(name, device)[1]).to(torch.bfloat16)  # type: ignore[arg-type]
     return smaller
 
 

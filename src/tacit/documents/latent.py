@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 from tacit.account.delta import check_delta
 from tacit.arrays import Floats
 from tacit.checks import Check, LatentSamples
+from tacit.devices import PROCESSOR, device_in_use, device_of
+from tacit.documents.apart import check_latents_apart
 from tacit.documents.autoencoders.base import Autoencoder, load_for_release
 from tacit.documents.autoencoders.built_in import RECORD_FILE, built_in_folder
 from tacit.documents.base import DocumentMechanism
@@ -127,10 +129,13 @@ class LatentMechanism(DocumentMechanism):
         return (model.tokenizer, model.length) if hasattr(model, "tokenizer") else None
 
     def load(self) -> Autoencoder:
-        return cached_autoencoder(self.model_name)
+        with self.on_device():
+            return cached_autoencoder(self.model_name)
 
     def load_public(self) -> None:
         _ = self.released_numbers
+        if self.device != PROCESSOR and device_of(self.autoencoder.module).type != PROCESSOR:
+            check_latents_apart(self.autoencoder.encode, self.autoencoder.kind)
 
     def checks(self) -> tuple[Check, ...]:
         promised = self.promise()
@@ -208,9 +213,9 @@ def cached_autoencoder(name: str) -> Autoencoder:
         raise BadParameterError("model-missing", "give a model: a built-in name, a folder, or a hub name")
     folder = built_in_folder(name) or Path(name)
     stamps = [path.stat().st_mtime_ns for path in map(folder.joinpath, OF_A_MODEL) if path.exists()]
-    return _cached(name, str(folder.resolve()), tuple(stamps))
+    return _cached(name, str(folder.resolve()), tuple(stamps), device_in_use())
 
 
 @lru_cache(maxsize=4)
-def _cached(name: str, folder: str, stamps: tuple[int, ...]) -> Autoencoder:
+def _cached(name: str, folder: str, stamps: tuple[int, ...], device: object) -> Autoencoder:
     return load_for_release(name)

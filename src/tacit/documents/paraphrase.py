@@ -46,7 +46,8 @@ Nothing else depends on the document: scores are normalized and clipped *as comp
 the accuracy of the model's arithmetic; no top-k or top-p filter (a token that one document excludes and another does
 not has infinite loss); the number of steps charged is the public constant `tokens`; shapes are constant: a batch always
 has `batch_size` rows, filled up with empty texts, because with few rows a processor adds up in another order, and how
-many texts there are beside a document must not show in its law.
+many texts there are beside a document must not show in its law. On another device than the processor that is tried on
+public texts first (`check_rows_apart`).
 
 p and q are what the model says after public rules have spoken (`Guide`): an end among the first `shortest` tokens, or
 the third token in a row that repeats the prompt, is made as good as impossible *in the scores*, with and without the
@@ -68,6 +69,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arrays import Floats, Integers
+from tacit.devices import PROCESSOR
 from tacit.documents.base import check_count
 from tacit.documents.language_models import (
     SMOLLM2,
@@ -81,6 +83,7 @@ from tacit.documents.language_models import (
     calibrate_logits,
     load_generator,
 )
+from tacit.documents.language_models.alone import check_rows_apart
 from tacit.documents.paraphrase_loss import (
     spread_for,
     step_slack,
@@ -182,7 +185,8 @@ class Paraphrase(TokenDraws):
 
     @cached_property
     def language_model(self) -> Generator:
-        generator = load_generator(self.model)
+        with self.on_device():
+            generator = load_generator(self.model)
         generator.provenance()
         return generator
 
@@ -215,6 +219,8 @@ class Paraphrase(TokenDraws):
     def load_public(self) -> None:
         assert self.frame is not None
         assert self.tilted or self.clipping is not None
+        if self.language_model.device.type != PROCESSOR:
+            check_rows_apart(self.language_model, self.frame, self.batch_size, self.input_tokens)
 
     def note(self) -> str | None:
         """A note about what the budget is too small for."""

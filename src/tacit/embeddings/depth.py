@@ -51,6 +51,7 @@ class DepthVectors(VectorMechanism):
             candidates=self.candidates,
             directions=self.directions,
             batch_size=self.batch_size,
+            device=self.device,
         )
 
     @property

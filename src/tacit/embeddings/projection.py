@@ -28,6 +28,7 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.arrays import Floats, Floats32
+from tacit.devices import PROCESSOR, computing_on
 from tacit.documents.apart import check_batches, rounded_alone
 from tacit.encoders import Encoder, encoder_provenance, is_batch_independent, load_encoder
 from tacit.errors import BadParameterError
@@ -55,18 +56,28 @@ class PublicProjection:
     """The vectors of texts by an encoder, in `dimensions` directions of public text.
 
     public   a file of public texts; without it, sentences of the pools that come with Tacit
+    device   where the encoder computes
     """
 
-    def __init__(self, encoder: str, dimensions: int, public: str | None = None, batch_size: int = 64) -> None:
+    def __init__(
+        self,
+        encoder: str,
+        dimensions: int,
+        public: str | None = None,
+        batch_size: int = 64,
+        device: str = PROCESSOR,
+    ) -> None:
         self.encoder_name = encoder
         self.dimensions = dimensions
         self.public = public
         self._batch_size = batch_size
+        self._device = device
 
     @cached_property
     def encoder(self) -> Encoder:
         encoder_provenance(self.encoder_name)  # refused if its weights may repeat private text
-        return load_encoder(self.encoder_name, batch_size=self._batch_size)
+        with computing_on(self._device):
+            return load_encoder(self.encoder_name, batch_size=self._batch_size)
 
     @cached_property
     def geometry(self) -> Geometry:

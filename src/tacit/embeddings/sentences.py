@@ -41,7 +41,7 @@ class ProjectedMechanism(VectorMechanism):
 
     @cached_property
     def projection(self) -> PublicProjection:
-        return PublicProjection(self.encoder, self.dimensions, self.public, self.batch_size)
+        return PublicProjection(self.encoder, self.dimensions, self.public, self.batch_size, self.device)
 
     @property
     def dimension(self) -> int:

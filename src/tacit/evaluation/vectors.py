@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arrays import Floats32
+from tacit.devices import device_of
 from tacit.documents.encoder import SentenceEncoder
 from tacit.encoders import Encoder, load_encoder
 from tacit.errors import BadParameterError
 from tacit.progress import StepProgress
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
     from transformers import PreTrainedTokenizerBase
 
@@ -73,9 +75,9 @@ def token_states(
     states_of_rows: list[Floats32] = [np.empty((0, int(model.config.hidden_size)), dtype=np.float32)] * len(rows)
     for start in range(0, len(order), BATCH):
         batch = order[start : start + BATCH]
-        ids, mask = padded([rows[i] for i in batch], tokenizer.pad_token_id or 0)
+        ids, mask = padded([rows[i] for i in batch], tokenizer.pad_token_id or 0, device_of(model))
         with torch.inference_mode():
-            states = model(input_ids=ids, attention_mask=mask).last_hidden_state.float().numpy()
+            states = model(input_ids=ids, attention_mask=mask).last_hidden_state.float().cpu().numpy()
         for place, i in enumerate(batch):
             end = len(rows[i]) - len(after)
             states_of_rows[i] = np.array(states[place, len(before) : end], dtype=np.float32)
@@ -102,8 +104,8 @@ def plain_pieces(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], limit
     return pieces
 
 
-def padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
-    """Ids and mask as tensors, one row per list."""
+def padded(rows: Sequence[Sequence[int]], padding: int, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
+    """Ids and mask as tensors on a device, one row per list."""
     import torch
 
     longest = max((len(row) for row in rows), default=0)
@@ -112,4 +114,4 @@ def padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]
     for place, row in enumerate(rows):
         ids[place, : len(row)] = torch.tensor(row, dtype=torch.long)
         mask[place, : len(row)] = 1
-    return ids, mask
+    return ids.to(device), mask.to(device)

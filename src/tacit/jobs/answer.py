@@ -18,6 +18,7 @@ from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import Data, Epsilon, LabelColumn, Output, QuestionColumn
 from tacit.jobs.prompted_rows import PromptedRows, SetCount, check_label_source
 from tacit.jobs.released_rows import ReleasedRows
+from tacit.jobs.running import on_its_device
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.needs import Ability, needs_of_language_model, needs_of_ledger, needs_of_place
 from tacit.places import refuse_existing
@@ -132,6 +133,7 @@ class AnsweredQuestions(ReleasedRows):
         return list(self.columns[ANSWER])
 
 
+@on_its_device
 def run(config: AnswerConfig, progress: WorkProgress | None = None) -> AnsweredQuestions | AnswerPlan:
     """Answered questions in a file, with their card; with `dry_run` the plan alone."""
     config.check_files()

@@ -19,6 +19,7 @@ from tacit.guarantee import Provenance
 from tacit.jobs.cluster import encoded_texts
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
+    Device,
     Encoder,
     Format,
     License,
@@ -28,7 +29,7 @@ from tacit.jobs.fields import (
     PublicText,
     UsualColumn,
 )
-from tacit.jobs.running import EngineOptions
+from tacit.jobs.running import EngineOptions, on_its_device
 from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import CommaSeparated
 from tacit.needs import CLUSTERING, Ability
@@ -53,6 +54,7 @@ class CodebookConfig(EngineOptions):
     format: Format = None
     license: License = ""
     encoder: Encoder = "minilm"
+    device: Device = "auto"
     sizes: Annotated[
         tuple[Annotated[int, Field(ge=1)], ...],
         CommaSeparated,
@@ -75,6 +77,7 @@ class CodebookConfig(EngineOptions):
         return self
 
 
+@on_its_device
 def run(config: CodebookConfig, progress: StepProgress | None = None) -> tuple[PublicCodebook, int]:
     """The codebook, which is saved in its folder, and of how many texts it was chosen."""
     refuse_taken_folder(config.output)

@@ -18,6 +18,7 @@ from tacit.jobs.fields import (
     Batch,
     Data,
     Dataset,
+    Device,
     LearningRate,
     Length,
     Model,
@@ -29,6 +30,7 @@ from tacit.jobs.fields import (
     TextColumn,
     UserColumn,
 )
+from tacit.jobs.running import on_its_device
 from tacit.jobs.sources import needs_of_rows
 from tacit.needs import ADAPTERS, Ability, needs_of_language_model
 from tacit.needs import check as check_needs
@@ -67,6 +69,7 @@ class EnsembleConfig(Config):
         Field(description="Name of the data set in the ledger, for all answers. By default the name of the file."),
     ] = None
     resume: Resume = False
+    device: Device = "auto"
 
     def needs(self) -> list[Ability]:
         return [*needs_of_language_model(self.model), ADAPTERS, *needs_of_rows(self.data)]
@@ -97,6 +100,7 @@ class TrainedEnsemble:
         return f"{self.folder}: {self.shards:,} shards of {self.rows:,} rows"
 
 
+@on_its_device
 def run(config: EnsembleConfig, progress: WorkProgress | None = None) -> TrainedEnsemble:
     """A model for each shard of private texts, in a folder that stays private."""
     from tacit.jobs.training.ensembles import train_shards

@@ -28,6 +28,7 @@ from tacit.jobs.cluster import cluster_encoder, measure_releases, read_data_set
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
     Columns,
+    Device,
     Encoder,
     Format,
     LabelColumn,
@@ -39,7 +40,7 @@ from tacit.jobs.fields import (
     Task,
     TestRows,
 )
-from tacit.jobs.running import EngineOptions
+from tacit.jobs.running import EngineOptions, on_its_device
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated
 from tacit.needs import BLEU, CLASSIFIERS, MODELS, PLOTS, Ability, needs_of_language_model
@@ -105,6 +106,7 @@ class EvaluateConfig(EngineOptions):
     ] = 2000
     encoder: Encoder = "minilm"
     language_model: LanguageModel[str] = "smollm2"
+    device: Device = "auto"
 
     def needs(self) -> list[Ability]:
         measures = set() if self.metrics == (DEFAULT,) else set(self.chosen_metrics)
@@ -150,6 +152,7 @@ class EvaluateConfig(EngineOptions):
         return DEFAULT_METRICS if self.metrics == (DEFAULT,) else check_metrics(self.metrics)
 
 
+@on_its_device
 def run(config: EvaluateConfig, progress: WorkProgress | None = None) -> Report:
     """The report of an evaluation: similarity, a downstream task if there are labels, and the trade-off."""
     _refuse_shuffled(config)

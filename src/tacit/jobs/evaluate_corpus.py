@@ -24,6 +24,7 @@ from tacit.evaluation.rows import TextRows, labeled, read_rows
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     USUAL_POOLS,
+    Device,
     Encoder,
     Format,
     LabelColumn,
@@ -33,6 +34,7 @@ from tacit.jobs.fields import (
     TestRows,
     UsualColumn,
 )
+from tacit.jobs.running import on_its_device
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated
 from tacit.matching.labels import label_name
@@ -91,6 +93,7 @@ class CorpusConfig(Config):
         Varied(group=Group.MEASURES),
     ] = USUAL_POOLS  # fmt: skip
     encoder: Annotated[Encoder, Field(description="Sentence encoder of the distance of the clouds.")] = "static"
+    device: Device = "auto"
     language_model: Annotated[
         LanguageModel[str],
         Field(description="Public language model of the fluency: a name or folder; 'auto' takes smollm2 if it is "
@@ -123,6 +126,7 @@ class CorpusConfig(Config):
         return tuple(name for name in self.pools if name != NONE)
 
 
+@on_its_device
 def run(config: CorpusConfig, progress: WorkProgress | None = None, *, figures: bool = False) -> Report:
     """The report on a corpus; it reads private rows and is private. With `figures`, drawings too."""
     original = _read(config.original, config.column, config.label_column, config.format)

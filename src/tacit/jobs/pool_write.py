@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from tacit.errors import BadInputError, BadParameterError, TacitWarning
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
+    Device,
     Force,
     FromSketch,
     Labels,
@@ -31,6 +32,7 @@ from tacit.jobs.fields import (
     SyntheticRowCount,
 )
 from tacit.jobs.pool import Likeness
+from tacit.jobs.running import on_its_device
 from tacit.jobs.values import split_at_commas
 from tacit.matching.near_duplicates import USUAL_LIKENESS, NearDuplicates
 from tacit.matching.pool import PoolSource, SentencePool, read_pool, words_key, write_pool
@@ -102,6 +104,7 @@ class PoolWriteConfig(Config):
     ] = None
     license: Annotated[License, Field(description="License of what the model writes; that of 'smollm2' is known.")] = ""
     likeness: Likeness = USUAL_LIKENESS
+    device: Device = "auto"
     seed: PublicSeed = 0
     force: Force = False
 
@@ -180,6 +183,7 @@ def _names_of_labels(config: PoolWriteConfig) -> list[str]:
     return names
 
 
+@on_its_device
 def run(config: PoolWriteConfig, progress: WorkProgress | None = None) -> PoolWriteResult:
     """The pool of what the model wrote; an interrupted writing goes on where it was."""
     refuse_taken_file(config.output, force=config.force)

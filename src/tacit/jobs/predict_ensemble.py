@@ -20,6 +20,7 @@ from tacit.jobs.fields import (
     Data,
     Dataset,
     Delta,
+    Device,
     Epsilon,
     Force,
     Format,
@@ -34,6 +35,7 @@ from tacit.jobs.fields import (
     UsualColumn,
 )
 from tacit.jobs.released_rows import ReleasedRows
+from tacit.jobs.running import on_its_device
 from tacit.jobs.sources import needs_of_source
 from tacit.needs import ADAPTERS, MODELS, Ability, needs_of_ledger, needs_of_place
 from tacit.needs import check as check_needs
@@ -110,6 +112,7 @@ class EnsembleAnswersConfig(Config):
     temperature: Annotated[
         Temperature[float], Field(description="Below 1: safer texts. The likeliest token alone cannot be private.")
     ] = 1.0
+    device: Device = "auto"
     resume: Annotated[Resume, Field(description="Go on with answers that were stopped, with the noise they had.")] = (
         False
     )
@@ -164,6 +167,7 @@ class EnsembleAnswers(ReleasedRows):
     spent: str
 
 
+@on_its_device
 def run(config: EnsembleAnswersConfig, progress: WorkProgress | None = None) -> EnsembleAnswers:
     """Answers in a file, with their card, paid for from a ledger."""
     config.check_files()

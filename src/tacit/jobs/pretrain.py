@@ -20,6 +20,7 @@ from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     Batch,
     Delta,
+    Device,
     Epsilons,
     Kind,
     LearningRate,
@@ -35,6 +36,7 @@ from tacit.jobs.fields import (
     Steps,
     VocabularySize,
 )
+from tacit.jobs.running import on_its_device
 from tacit.needs import BLEU, MODELS, Ability
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ class PublicTraining(Config):
     public: PublicName = None
     held_out: HeldOut = 2_000
     half: Annotated[bool, Field(description="Save the weights in 16 bits."), Option(Group.MODEL)] = False
+    device: Device = "auto"
 
     def needs(self) -> list[Ability]:
         return [MODELS, BLEU]
@@ -321,6 +324,7 @@ class Pretrained:
         return f"model in {self.folder}: BLEU {self.bleu:.1f} on held-out texts without noise"
 
 
+@on_its_device
 def run(config: PretrainConfig, progress: OnStep | None = None, command: str | None = None) -> Pretrained:
     """The model that a configuration describes, saved in its folder; `command` says in its record how it was made."""
     corpus = read_public(config.text, config.public)

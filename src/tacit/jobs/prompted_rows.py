@@ -15,6 +15,7 @@ from tacit.jobs.fields import (
     CountedLabels,
     DatasetOfInput,
     DeclareLabelsPublic,
+    Device,
     DryRun,
     Force,
     Format,
@@ -56,6 +57,7 @@ class PromptedRows(Config):
         int, Field(ge=1, le=4096, description="Tokens of a private text that are read."), Option(Group.MODEL)
     ] = 48
     physical: Annotated[Physical, Field(description="Prompts computed at a time, always exactly so many.")] = 32
+    device: Device = "auto"
     ledger: Ledger = None
     dataset: DatasetOfInput = None
     resume: Annotated[Resume, Field(description="Go on with a run that was stopped: no noise is drawn twice.")] = False

@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from tacit.catalog import build
+from tacit.catalog import build, find
+from tacit.devices import AUTO, PROCESSOR
 from tacit.engines.charging import LedgerPlace
 from tacit.engines.job import CARD_KINDS, USUAL_CARDS, card_kind
 from tacit.engines.users import UserRule
@@ -20,6 +21,7 @@ from tacit.jobs.config import Config, Group, Option, Varied, file_name
 from tacit.jobs.fields import (
     Columns,
     DatasetOfInput,
+    Device,
     DocumentsPerUser,
     DryRun,
     Epsilon,
@@ -43,6 +45,7 @@ from tacit.jobs.fields import (
 from tacit.jobs.values import CommaSeparated, split_at_commas
 from tacit.labels import LabelRule
 from tacit.mechanism import Mechanism
+from tacit.parameters import parameters_of
 from tacit.rounding import exact
 from tacit.text.files import STANDARD_STREAM
 from tacit.text.files.memory import is_in_memory
@@ -137,6 +140,7 @@ class RowReleaseConfig(Config):
         Option(Group.BUDGET, private=True),
     ] = None
     workers: Workers = 1
+    device: Device = "auto"
     resume: Annotated[Resume, Field(description="Go on with a run that was stopped.")] = False
     force: Annotated[Force, Field(description="Overwrite the output, and throw away an unfinished run.")] = False
     dry_run: Annotated[DryRun, Field(description="Show the privacy card without reading any text.")] = False
@@ -219,7 +223,22 @@ class RowReleaseConfig(Config):
             options["epsilon"] = users.epsilon_of_document(check_epsilon(options["epsilon"]), width)
         if self.randomize is not None and self.label_epsilon is None:
             options["labels"] = self.labels
-        return options
+        return {**self._device_of_mechanism(), **options}
+
+    def _device_of_mechanism(self) -> dict[str, Any]:
+        """Where the models of the mechanism compute, if it has any. On a cluster that is the processor, unless a device
+        is named."""
+        name = self.chosen_mechanism()
+        if "device" in parameters_of(find(name, vectors=self.releases_vectors)):
+            return {} if self.device == AUTO and self.on_cluster else {"device": self.device}
+        if self.device not in (AUTO, PROCESSOR):
+            raise BadParameterError(
+                "device-without-model",
+                "{mechanism} has no model that could compute on '{device}': leave out {option.device}",
+                mechanism=name,
+                device=self.device,
+            )
+        return {}
 
     def build_mechanism(self) -> Mechanism:
         """The mechanism with its options, not loaded yet."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from pydantic import model_validator
 
+from tacit.devices import computing_on
 from tacit.errors import BadParameterError
 from tacit.jobs.config import Config
 from tacit.jobs.fields import Address, Engine, Workers
@@ -14,6 +17,33 @@ from tacit.needs import RAY, Ability
 
 if TYPE_CHECKING:
     from tacit.engines.cluster.session import Cluster
+
+
+Options = ParamSpec("Options")
+Result = TypeVar("Result")
+
+
+class HasDevice(Protocol):
+    """A configuration that says where its models compute."""
+
+    @property
+    def device(self) -> str: ...
+
+
+PlacedConfig = TypeVar("PlacedConfig", bound=HasDevice)
+
+
+def on_its_device(
+    run: Callable[Concatenate[PlacedConfig, Options], Result],
+) -> Callable[Concatenate[PlacedConfig, Options], Result]:
+    """The same job, with all models that it loads in this process on the device of its configuration."""
+
+    @wraps(run)
+    def placed(config: PlacedConfig, *args: Options.args, **kwargs: Options.kwargs) -> Result:
+        with computing_on(config.device):
+            return run(config, *args, **kwargs)
+
+    return placed
 
 
 class EngineOptions(Config):

@@ -33,6 +33,7 @@ from tacit.jobs.fields import (
 )
 from tacit.jobs.prompted_rows import PromptedLabelColumn, PromptedRows, check_label_source
 from tacit.jobs.released_rows import ReleasedRows
+from tacit.jobs.running import on_its_device
 from tacit.jobs.sources import needs_of_source
 from tacit.needs import Ability, needs_of_language_model, needs_of_ledger, needs_of_place
 from tacit.places import refuse_existing
@@ -184,6 +185,7 @@ class PromptedTexts(ReleasedRows):
     refused: Mapping[str, int] = field(default_factory=dict)
 
 
+@on_its_device
 def run(config: PromptingConfig, progress: WorkProgress | None = None) -> PromptedTexts | PromptingPlan:
     """Synthetic rows in a file, with their card; with `dry_run` the plan alone."""
     config.check_files()

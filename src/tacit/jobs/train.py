@@ -66,6 +66,22 @@ class TrainConfig(TaskTraining, HelpedTraining):
     ] = "adamw"
     precision: LayerPrecision = "float32"
     gradient_checkpointing: ComputeAgain = False
+    shard: Annotated[
+        bool,
+        Field(
+            description="Of several processes (torchrun), each holds a part of the weights and of the optimizer: for "
+            "models that do not fit into the memory of one together with it."
+        ),
+        Option(Group.RUN),
+    ] = False
+    noise_generator: Annotated[
+        Literal["secure", "device"],
+        Field(
+            description="What draws the noise: the secure generator on the processor, or 'device', that of the "
+            "graphics card, which is faster and not cryptographic; the card names it."
+        ),
+        Option(Group.PRIVACY),
+    ] = "secure"
     released: Released = None
     public: Annotated[
         PublicName, Field(description="The texts are public; this is their name on the card. No noise.")

@@ -72,6 +72,23 @@ def number_or_auto(value: Any) -> object:
         ) from None
 
 
+def count_or_auto(value: Any) -> object:
+    """A whole number of at least 1; 'auto' becomes 0."""
+    if value in ("auto", 0):
+        return 0
+    try:
+        count = int(str(value))
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise BadParameterError(
+            "bad-physical",
+            "{option.physical} is a number of at least 1 or 'auto', not '{value}'",
+            value=quotable(value),
+        )
+    return count
+
+
 MOST_SENTENCES = 100
 
 

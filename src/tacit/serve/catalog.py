@@ -76,7 +76,7 @@ def _entry(cls: type[Mechanism], pool: Pool) -> MechanismFacts:
                 high=item["high"],
             )
             for item in facts["parameters"]
-            if item["name"] not in ("epsilon", "batch_size")
+            if item["name"] not in ("epsilon", "batch_size", "device")
         ],
     )
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
+from tacit.devices import PROCESSOR
 from tacit.engines.users import UserRule
 from tacit.guarantee import check_epsilon
 from tacit.jobs.fields import DocumentsPerUser, UserMode
@@ -106,7 +107,8 @@ class JobSettings(Message):
 
     def config(self, input: Path, output: Path) -> RewriteConfig:
         """The configuration of the job on files; the service itself keeps the ledger."""
-        return RewriteConfig(**self.model_dump(exclude={"dataset"}), input=str(input), output=str(output))
+        values = self.model_dump(exclude={"dataset"})
+        return RewriteConfig(**values, input=str(input), output=str(output), device=PROCESSOR)
 
     def named_columns(self) -> tuple[str, ...]:
         """All columns that are named."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import NotRequired, Protocol, TypedDict, TypeVar, cast
+from typing import NotRequired, Protocol, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from tacit.atomic import draft_file
 from tacit.card import Card
+from tacit.devices import on_processor
 from tacit.errors import BadInputError
 from tacit.guarantee import Guarantee
 from tacit.lineage import CARD
@@ -22,6 +23,7 @@ from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
 from tacit.noise.source import KEY_BYTES
 from tacit.training.clipping import Clipping, QuantileClipping
 from tacit.training.private_folder import STATE, holds_something, private_folder, refuse_private_part
+from tacit.training.sharding import gathered, like, optimizer_state_like
 
 KEY = "noise.key"
 
@@ -106,17 +108,20 @@ class Training:
     clipping: Clipping | None
     step: HasState | None = None
 
-    def save(self, folder: Path, step: int, fingerprint: str) -> None:
-        """Replace the checkpoint in the private part of `folder`."""
+    def save(self, folder: Path, step: int, fingerprint: str, *, write: bool = True) -> None:
+        """Replace the checkpoint in the private part of `folder`. Where weights lie in parts in several processes all
+        of them call it, and one of them is to `write`; whole as it is, any number of processes can go on from it."""
         checkpoint = Checkpoint(
             step=step,
-            parameters={name: _on_processor(p.detach()) for name, p in self.parameters.items()},
-            optimizer=_on_processor(self.optimizer.state_dict()),
+            parameters={name: gathered(p.detach(), keep=write) for name, p in self.parameters.items()},
+            optimizer=gathered(self.optimizer.state_dict(), keep=write),
             scheduler=self.scheduler.state_dict(),
             bound=0.0 if self.clipping is None else float(self.clipping.bound),
             fingerprint=fingerprint,
-            step_state={} if self.step is None else _on_processor(self.step.state()),
+            step_state={} if self.step is None else on_processor(self.step.state()),
         )
+        if not write:
+            return
         with draft_file(private_folder(folder) / STATE) as draft:
             torch.save(checkpoint, draft)
 
@@ -124,27 +129,14 @@ class Training:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Put everything back to where it was at the checkpoint."""
         for name, value in checkpoint["parameters"].items():
-            self.parameters[name].copy_(value)
-        self.optimizer.load_state_dict(checkpoint["optimizer"])
+            self.parameters[name].copy_(like(value, self.parameters[name]))
+        optimizer = optimizer_state_like(checkpoint["optimizer"], list(self.parameters.values()))
+        self.optimizer.load_state_dict(optimizer)
         self.scheduler.load_state_dict(checkpoint["scheduler"])
         if isinstance(self.clipping, QuantileClipping):
             self.clipping.bound = float(checkpoint["bound"])
         if self.step is not None:
             self.step.restore(checkpoint.get("step_state", {}))
-
-
-State = TypeVar("State")
-
-
-def _on_processor(state: State) -> State:
-    """The same numbers in the memory of the processor, so that a run may go on with another device."""
-    if isinstance(state, Tensor):
-        return cast("State", state.cpu())
-    if isinstance(state, dict):
-        return cast("State", {name: _on_processor(value) for name, value in state.items()})
-    if isinstance(state, list):
-        return cast("State", [_on_processor(value) for value in state])
-    return state
 
 
 def read_checkpoint(folder: Path) -> tuple[bytes, Checkpoint]:

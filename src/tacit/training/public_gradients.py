@@ -18,20 +18,29 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tacit.devices import device_of, moved
 from tacit.noise.source import public_generator
-from tacit.training.gradients import Loss, PerExample
+from tacit.training.gradients import Batch, Loss, PerExample
 from tacit.training.gradients.examples import without_dropout
 from tacit.training.gradients.scaling import scaled
 from tacit.training.step import TrainingStep
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from tacit.training.plan import TrainingPlan
+    from tacit.training.settings import TrainingSettings
+    from tacit.training.tasks import Row, Task
+    from tacit.training.team import Team
 
 PUBLIC_USES: Final = ("precondition", "blend")
 ROWS: Final = 64
@@ -139,4 +148,29 @@ class Blended(PublicGradients):
         return share
 
 
+PUBLIC_AT_ONCE: Final = 32
+"""Public rows worked on at a time, where their number follows from the memory."""
 PUBLIC_KINDS: Final[Mapping[str, type[PublicGradients]]] = {"precondition": Preconditioned, "blend": Blended}
+
+
+def public_help(
+    settings: TrainingSettings,
+    plan: TrainingPlan,
+    model: nn.Module,
+    task: Task,
+    tokenizer: PreTrainedTokenizerBase,
+    rows: Sequence[Row],
+    *,
+    warn: Callable[[str], None],
+    team: Team,
+) -> PublicGradients | None:
+    """The gradients of public rows, if the settings say how they help."""
+    if not settings.public_gradients:
+        return None
+    encoded = [task.encode(row, tokenizer, train=True) for row in rows]
+
+    def collate(records: Sequence[int]) -> Batch:
+        return moved(task.collate([encoded[i] for i in records], tokenizer), device_of(model))
+
+    shared = (plan, collate, settings.physical or PUBLIC_AT_ONCE, warn, None, team)
+    return PUBLIC_KINDS[settings.public_gradients](*shared, model=model, loss=task.loss, rows=len(encoded))

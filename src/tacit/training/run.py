@@ -34,8 +34,8 @@ from tacit.noise.source import StreamKey
 from tacit.plugins import source_digest
 from tacit.precision import Precision
 from tacit.progress import StepProgress
-from tacit.rounding import rounded_up
 from tacit.training.adam_bc import AdamBC
+from tacit.training.card_parameters import card_parameters
 from tacit.training.checkpoint import (
     Beginning,
     Training,
@@ -45,6 +45,7 @@ from tacit.training.checkpoint import (
     write_key,
 )
 from tacit.training.clipping import make_clipping
+from tacit.training.device_noise import ASSUMED, SECURE, check_device_noise, generator_identity
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Batch, Checked, choose
 from tacit.training.layout import choose_layout
@@ -52,12 +53,14 @@ from tacit.training.log import TrainingLog
 from tacit.training.models import save_model
 from tacit.training.optimizers import optimizer_for, scheduler_for
 from tacit.training.origin import Origin, with_code_of_plugin
+from tacit.training.physical import fitting
 from tacit.training.plan import TrainingPlan, check_composed
 from tacit.training.private_folder import private_folder, remove_unused
-from tacit.training.public_gradients import PUBLIC_KINDS, PublicGradients
+from tacit.training.public_gradients import PublicGradients, public_help
 from tacit.training.recomputing import compute_again
 from tacit.training.run_identity import digest_of, digest_of_pieces, refuse_another_run
 from tacit.training.settings import TrainingSettings
+from tacit.training.sharding import check_shardable, in_parts
 from tacit.training.sixteen import ShapeTrial, check_sixteen_bits, collated, in_sixteen, shapes_of
 from tacit.training.step import PlainStep, PrivateStep, StepFacts, check_weights
 from tacit.training.tasks import Encoded, Row, Task
@@ -71,7 +74,7 @@ __all__ = ["StepReport", "TrainingRun", "TrainingSettings", "digest_of"]
 ENGINE = "engine.json"
 LONGEST_BETWEEN_CHECKPOINTS = 120.0
 """Seconds of work that a stopped run has to repeat at most, about."""
-WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard", "gradient_checkpointing")
+WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard", "gradient_checkpointing", "noise_generator")
 """Settings that a resumed run may change."""
 LAYOUT = ("side", "constant")
 """What a run chooses by itself, from the model and the tokenizer."""
@@ -95,7 +98,7 @@ class TrainingRun:
 
     `origin` says what is known about the starting weights and the data; `trials` how many runs on the same records were
     compared; `configuration` the options that made the run, for its card. In a `team` of processes each holds the same
-    run. The model computes on `device`, and stays there.
+    run, or with `shard` parts of the weights. The model computes on `device`, and stays there.
     """
 
     task: Task
@@ -113,6 +116,7 @@ class TrainingRun:
     team: Team = field(default_factory=Team)
     checked: Checked | None = None
     device: torch.device | str = "cpu"
+    shard: bool = False
     prepared: StepProgress = field(default=lambda done, total: None)
     public_rows: Sequence[Row] = ()
     charge: ReleaseCharge = field(default_factory=ReleaseCharge)
@@ -141,6 +145,7 @@ class TrainingRun:
             self.check_folder(resume=resume)
         # A promise that cannot be made is refused before the first step.
         self.promise()
+        self._check_place()
         beginning = self.team.from_first(self._beginning(resume) if self.team.first else None)
         self.model.to(self.device)
         self._lay_out()
@@ -153,14 +158,15 @@ class TrainingRun:
         training = Training(parameters, optimizer, scheduler, getattr(step, "clipping", None), step)
         key = StreamKey(beginning.key, secure=self.seed is None)
         done = 0
-        self.team.same_weights(list(self.model.parameters()))
+        if not self.shard:
+            self.team.same_weights(list(self.model.parameters()))
         if beginning.checkpoint is not None:
             training.restore(beginning.checkpoint)
             done = int(beginning.checkpoint["step"])
 
         def save() -> None:
-            if self.team.first:
-                training.save(self.folder, done, self.described())
+            if self.team.first or self.shard:
+                training.save(self.folder, done, self.described(), write=self.team.first)
 
         if beginning.checkpoint is None and self.team.first:
             write_key(self.folder, key.key)
@@ -179,7 +185,7 @@ class TrainingRun:
                 facts = step.run(done, key)
                 optimizer.step()
                 scheduler.step()
-                check_weights(parameters.values())
+                check_weights(parameters.values(), self.team if self.shard else None)
                 done += 1
                 epsilon = self.plan.epsilon_at_most(done)
                 if self.team.first:
@@ -191,6 +197,8 @@ class TrainingRun:
                     saved = time.monotonic()
         finally:
             log.close()
+        if isinstance(step, PrivateStep) and step.shards is not None:
+            self.model = step.shards.whole()
         return self._finish() if self.team.first else self.promise()
 
     # Parts ----------------------------------------------------------------------------------------------------
@@ -199,6 +207,13 @@ class TrainingRun:
     def private(self) -> Path:
         """The folder for what must not leave."""
         return private_folder(self.folder)
+
+    def _check_place(self) -> None:
+        """Refuse what this device or team cannot do, before any work."""
+        if self.shard:
+            check_shardable(self.settings, self.plan, self.team)
+        if self.plan.private and self.settings.noise_generator != SECURE:
+            check_device_noise(torch.device(self.device), self.plan, secret=self.seed is None, team=self.team)
 
     def _reserve(self, *, fresh: bool) -> None:
         """Set the budget aside; a fresh run that is refused leaves nothing behind."""
@@ -259,7 +274,8 @@ class TrainingRun:
 
         if sixteen:
             check_sixteen_bits(device)
-        shared = (self.plan, collate, self.settings.physical, self.warn, lengths, self.team)
+        physical = self.settings.physical or fitting(trained, self.task.loss, probes, self.task.length, self.plan.batch)
+        shared = (self.plan, collate, physical, self.warn, lengths, self.team)
         if not self.plan.private:
             if self.settings.gradient_checkpointing:
                 compute_again(trained)
@@ -273,31 +289,24 @@ class TrainingRun:
         if sixteen:
             engine.loss = in_sixteen(engine.loss, device)
             shapes = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
-            deviation = max(deviation, shapes(self.settings.physical))
+            deviation = max(deviation, shapes(physical))
             shared = (*shared[:4], shapes_of(encoded, self.task.length), self.team)
         self.checked = replace(checked, padding_deviation=deviation)
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
+        shards = in_parts(self.model, engine, probes, self.team, device) if self.shard else None
         return PrivateStep(
-            *shared, shapes=shapes, engine=engine, clipping=clipping, model=self.model, public=self._public()
-        )
+            *shared, shapes=shapes, engine=engine, clipping=clipping, model=self.model, public=self._public(),
+            shards=shards, generator=self.settings.noise_generator,
+        )  # fmt: skip
 
     def _public(self) -> PublicGradients | None:
         """The gradients of the public rows, if the settings say how they help."""
-        if not self.settings.public_gradients:
-            return None
-        encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.public_rows]
-
-        def collate(records: Sequence[int]) -> Batch:
-            return moved(self.task.collate([encoded[i] for i in records], self.tokenizer), device_of(self.model))
-
-        kind = PUBLIC_KINDS[self.settings.public_gradients]
-        shared = (self.plan, collate, self.settings.physical, self.warn, None, self.team)
-        return kind(*shared, model=self.model, loss=self.task.loss, rows=len(encoded))
+        shared = (self.plan, self.model, self.task, self.tokenizer, self.public_rows)
+        return public_help(self.settings, *shared, warn=self.warn, team=self.team)
 
     def _seed_torch(self, key: StreamKey, step: int) -> None:
         """Dropout and masks of a step, so that a repeated step is the same; each process of a team has its own."""
-        drawn = int(key.stream(step, b"torch").generator.integers(2**62))
-        seed_torch(drawn + self.team.rank)
+        seed_torch(int(key.stream(step, b"torch").generator.integers(2**62)) + self.team.rank)
 
     def _optimizer(self, parameters: list[nn.Parameter]) -> Optimizer:
         chosen = self.settings
@@ -312,6 +321,7 @@ class TrainingRun:
             **({} if digest is None else {"code of the task": digest}),
             "plan": plan,
             "settings": settings,
+            "generator of the noise": generator_identity(self.settings.noise_generator, torch.device(self.device)),
             "task": {name: value for name, value in self.task.settings().items() if name not in LAYOUT},
             "seed": self.seed,
             "data": self._data,
@@ -364,23 +374,13 @@ class TrainingRun:
             parameters=parameters,
             trials=self.trials,
         )
+        if self.plan.private and self.settings.noise_generator != SECURE:
+            own = own.also_assuming(ASSUMED)
         return with_code_of_plugin(own, self.task.name, type(self.task))
 
     def _parameters(self) -> dict[str, object]:
-        """Details for the card. How the gradients were worked out is known once the engine was compared."""
-        shown: dict[str, object] = {"model": self.settings.model}
-        if self.plan.private:
-            shown = {"clipping": self.settings.clipping, "bound": self.settings.bound, **shown}
-            if self.settings.public_gradients:
-                shown["public gradients"] = self.settings.public_gradients
-        if self.settings.precision == "bf16":
-            shown["precision"] = "layers with 16 bits (bfloat16); weights, norms, clipped sums and noise with 32"
-        if self.checked is not None:
-            deviation = rounded_up(self.checked.deviation, 1)
-            shown["gradients"] = f"{self.checked.engine}, within {deviation} of one example alone"
-            if self.task.constant:
-                shown["filled up"] = f"every record to {self.task.length} word pieces"
-        return shown
+        """Details for the card."""
+        return card_parameters(self.settings, self.plan, self.task, self.checked)
 
     def _finish(self) -> Guarantee:
         """Save the model as transformers does, with card and settings; destroy the key."""

@@ -17,6 +17,8 @@ class TrainingSettings:
     precision   "fast": 16 bits for the layers below the lowest trained one, which are computed once
                 (`tacit.training.frozen`); "bf16": for all layers, in every step (`tacit.training.sixteen`)
     gradient_checkpointing   compute layers again on the way back instead of keeping them
+    physical    how many records are worked on at a time; 0: as many as memory allows (`tacit.training.physical`)
+    noise_generator   "secure", or "device" for that of the graphics card (`tacit.training.device_noise`)
     public_gradients   how gradients of public rows help, or "" (`tacit.training.public_gradients`)
     """
 
@@ -35,6 +37,7 @@ class TrainingSettings:
     precision: TrainingPrecision = "float32"
     public_gradients: str = ""
     gradient_checkpointing: bool = False
+    noise_generator: str = "secure"
 
     def __post_init__(self) -> None:
         check_choice(self.optimizer, OPTIMIZERS, code="unknown-optimizer", what="optimizer")
@@ -47,7 +50,9 @@ class TrainingSettings:
                 "the learning rate must be positive, not {learning_rate}",
                 learning_rate=self.learning_rate,
             )
-        if self.physical < 1:
+        generators = ("secure", "device")
+        check_choice(self.noise_generator, generators, code="unknown-noise-generator", what="generator of noise")
+        if self.physical < 0:
             raise BadParameterError(
                 "impossible-count",
                 "at least 1 record is worked on at a time (physical), not {count}",

@@ -26,9 +26,11 @@ from tacit.noise.normal import normal_noise
 from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import AnyClipping, QuantileClipping
 from tacit.training.correlated_noise import ToeplitzNoise
+from tacit.training.device_noise import SECURE, add_device_noise
 from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_buffers
 from tacit.training.memory import is_out_of_memory
 from tacit.training.plan import TrainingPlan
+from tacit.training.sharding import OwnPart, ShardedModel, own_rows
 from tacit.training.team import Team
 
 if TYPE_CHECKING:
@@ -45,9 +47,11 @@ class NotFiniteError(TacitError):
     """A loss, or a weight, is not a number."""
 
 
-def check_weights(parameters: Iterable[Tensor]) -> None:
-    """Stop a run that has left the numbers. It looks at weights only, which have their noise."""
-    if not all(bool(torch.isfinite(parameter).all()) for parameter in parameters):
+def check_weights(parameters: Iterable[Tensor], team: Team | None = None) -> None:
+    """Stop a run that has left the numbers. It looks at weights only, which have their noise; if they lie in parts in
+    the processes of a team, all of them stop."""
+    astray = not all(bool(torch.isfinite(own_rows(parameter)).all()) for parameter in parameters)
+    if astray if team is None else team.any_has(astray):
         raise NotFiniteError(
             "training-diverged", "the weights are no finite numbers any more: lower the learning rate and start anew"
         )
@@ -100,16 +104,28 @@ class TrainingStep:
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from the state of a checkpoint."""
 
-    def over_parts(self, records: NDArray[np.int64], add: Callable[[NDArray[np.int64]], tuple[float, int]]) -> Tensor:
-        """The summed loss and the number of shortened gradients of all records."""
+    def over_parts(
+        self,
+        records: NDArray[np.int64],
+        add: Callable[[NDArray[np.int64]], tuple[float, int]],
+        idle: Callable[[], None] | None = None,
+    ) -> Tensor:
+        """The summed loss and the number of shortened gradients of all records. If the processes of a team need each
+        other in every part, `idle` is what one does that has no records left."""
         mine = records if self.lengths is None else records[np.argsort(self.lengths[records], kind="stable")]
         mine = self.team.share_of(mine)
         losses, shortened, start = 0.0, 0, 0
-        while start < len(mine):
+        while start < len(mine) if idle is None else self.team.any_has(start < len(mine)):
+            if start >= len(mine):
+                assert idle is not None
+                idle()
+                continue
             part = self._together(mine[start : start + self.physical])
             try:
                 loss, clipped = add(part)
             except (RuntimeError, MemoryError) as error:
+                if idle is not None:
+                    raise self._cannot_shrink(error) from error
                 self._shrink(error)
                 continue
             losses, shortened, start = losses + loss, shortened + clipped, start + len(part)
@@ -125,6 +141,17 @@ class TrainingStep:
             return same
         similar = int(np.searchsorted(lengths, SPREAD * lengths[0], side="right"))
         return records[: max(similar, LEAST_TOGETHER)]
+
+    def _cannot_shrink(self, error: Exception) -> Exception:
+        """The error of a process that others wait for: they would wait forever if it took its part again."""
+        if not is_out_of_memory(error):
+            return error
+        return BadInputError(
+            "out-of-memory-in-a-team",
+            "{physical} examples at a time do not fit into memory, and processes that share a model cannot take fewer "
+            "in the middle of a step: give the same command with {option.resume} and a smaller {option.physical}",
+            physical=self.physical,
+        )
 
     def _shrink(self, error: Exception) -> None:
         """Out of memory: go on with half as many examples at a time. Sums are only touched by parts that succeeded."""
@@ -189,6 +216,10 @@ class PrivateStep(TrainingStep):
     model: nn.Module | None = field(default=None, kw_only=True)
     """Whatever it keeps besides its weights gets no noise, so it is the same after each step as before the first."""
     public: PublicGradients | None = field(default=None, kw_only=True)
+    shards: ShardedModel | None = field(default=None, kw_only=True)
+    """The weights in parts, if no process holds all of them."""
+    generator: str = field(default=SECURE, kw_only=True)
+    """Which generator draws the noise of the sums."""
 
     def __post_init__(self) -> None:
         self._buffers = {} if self.model is None else buffers_of(self.model)
@@ -207,19 +238,22 @@ class PrivateStep(TrainingStep):
         records = self.plan.sample(step, key)
         if self.public is not None:
             self.public.begin(step, self.engine.parameters)
-        sums = {name: torch.zeros_like(p) for name, p in self.engine.parameters.items()}
-        losses, shortened = self.over_parts(records, lambda part: self._add(part, sums)).tolist()
+        sums = {name: torch.zeros_like(own_rows(p)) for name, p in self.engine.parameters.items()}
+        idle = None if self.shards is None else lambda: self._take_part(sums)
+        losses, shortened = self.over_parts(records, lambda part: self._add(part, sums), idle).tolist()
         if self.model is not None:
             restore_buffers(self.model, self._buffers)
-        for value in sums.values():
-            self.team.add_up(value)
+        if self.shards is None:
+            for value in sums.values():
+                self.team.add_up(value)
         bound = self.clipping.bound
         scale, deviation = self.plan.noise_scale, self.plan.noise_deviation(step)
         if isinstance(self.clipping, QuantileClipping):
             scale = deviation = self.clipping.gradient_multiplier(self.plan.multiplier)
         self._add_noise(sums, scale * bound, step, key)
         for name, parameter in self.engine.parameters.items():
-            parameter.grad = sums[name].div_(self.plan.batch_at(step))
+            mean = sums[name].div_(self.plan.batch_at(step))
+            parameter.grad = mean if self.shards is None else self.shards.as_gradient(mean, parameter)
         self.deviation = deviation * bound / self.plan.batch_at(step)
         if self.public is not None:
             self.deviation *= self.public.finish(step, self.engine.parameters, bound)
@@ -231,18 +265,23 @@ class PrivateStep(TrainingStep):
 
     def _add_noise(self, sums: dict[str, Tensor], scale: float, step: int, key: StreamKey) -> None:
         """Add the noise of this step, in place."""
-        factor = self.plan.correlation
-        if factor is None:
-            add_noise(sums, scale, key.stream(step, b"noise"))
+        factor, parts = self.plan.correlation, None if self.shards is None else self.shards.parts
+        if self.generator != SECURE:
+            add_device_noise(sums, scale, step, key)
             return
+        if factor is None:
+            add_noise(sums, scale, key.stream(step, b"noise"), parts)
+            return
+        parameters = self.engine.parameters
         if self._noise is None:
-            self._noise = ToeplitzNoise(factor, sum(value.numel() for value in sums.values()), key, b"noise")
+            self._noise = ToeplitzNoise(factor, sum(value.numel() for value in parameters.values()), key, b"noise")
             self._noise.restore(self._kept_noise)
         noise, start = torch.from_numpy(self._noise.at(step)), 0
-        for value in sums.values():
-            share = noise[start : start + value.numel()].view(value.shape)
+        for name, value in sums.items():
+            first = start + (0 if parts is None else parts[name].start)
+            share = noise[first : first + value.numel()].view(value.shape)
             value.add_(share.to(value.device, value.dtype), alpha=scale)
-            start += value.numel()
+            start += parameters[name].numel()
 
     def state(self) -> dict[str, Tensor]:
         public = {} if self.public is None else self.public.state()
@@ -255,6 +294,13 @@ class PrivateStep(TrainingStep):
             own = {name.removeprefix(PUBLIC): value for name, value in state.items() if name.startswith(PUBLIC)}
             self.public.restore(own)
 
+    def _take_part(self, sums: Mapping[str, Tensor]) -> None:
+        """Help the other processes through a part: compute on a made-up batch, of which nothing is added."""
+        assert self.shards is not None
+        self.engine.run(self.shards.made_up)
+        for name, value in sums.items():
+            value += self.shards.own_sum(torch.zeros(self.engine.parameters[name].shape, device=value.device))
+
     def _add(self, records: NDArray[np.int64], sums: dict[str, Tensor]) -> tuple[float, int]:
         size = len(records)
         batch = records.tolist()
@@ -266,11 +312,18 @@ class PrivateStep(TrainingStep):
         clipped = self.clipping.clip({name: norms[:size] for name, norms in result.safe_squared_norms.items()})
         # A factor of 0 for what only fills the batch up.
         factors = {name: nn.functional.pad(own, (0, len(batch) - size)) for name, own in clipped.factors.items()}
-        more, lost = result.weighted_sums(factors), clipped.lost
+        lost = clipped.lost
         loss = float(result.losses[:size].nan_to_num(0.0, 0.0, 0.0).sum())
-        # Nothing below takes memory: a part that fails has not touched the sums, and is tried again in smaller ones.
-        for name, value in more.items():
-            sums[name] += value
+        if self.shards is not None:
+            # One weight after the other, in the same order in all processes: not all sums are in memory at a time.
+            for name, value in sums.items():
+                value += self.shards.own_sum(result.weighted_sum(name, factors.get(name, result.losses)))
+        else:
+            more = result.weighted_sums(factors)
+            # Nothing below takes memory: a part that fails has not touched the sums, and is tried again in smaller
+            # ones.
+            for name, value in more.items():
+                sums[name] += value
         if lost and not self.lost:
             self.warn(LOST)
         self.lost += lost
@@ -281,12 +334,20 @@ NOISE_AT_ONCE = 2**22
 """Numbers that are drawn and moved together: what noise takes of the processor's memory beside the sums."""
 
 
-def add_noise(sums: dict[str, Tensor], scale: float, source: Source) -> None:
+def add_noise(
+    sums: Mapping[str, Tensor], scale: float, source: Source, parts: Mapping[str, OwnPart] | None = None
+) -> None:
     """Add N(0, scale^2) to every number, in place, from the secure generator: drawn on the processor and moved, some
-    millions at a time. A device works on one piece while the next is drawn."""
-    for value in sums.values():
+    millions at a time. A device works on one piece while the next is drawn.
+
+    parts   which numbers of the whole tensors these are: the noise of the others is drawn too, and left out
+    """
+    for name, value in sums.items():
         flat = value.view(-1)
-        for start in range(0, value.numel(), NOISE_AT_ONCE):
-            piece = flat[start : start + NOISE_AT_ONCE]
-            noise = torch.from_numpy(normal_noise(piece.numel(), source))
-            piece.add_(noise.to(value.device, value.dtype, non_blocking=True), alpha=scale)
+        part = OwnPart(0, flat.numel()) if parts is None else parts[name]
+        for start in range(0, part.total, NOISE_AT_ONCE):
+            noise = torch.from_numpy(normal_noise(min(NOISE_AT_ONCE, part.total - start), source))
+            first, end = max(start, part.start), min(start + len(noise), part.start + flat.numel())
+            if first < end:
+                own = noise[first - start : end - start].to(value.device, value.dtype, non_blocking=True)
+                flat[first - part.start : end - part.start].add_(own, alpha=scale)

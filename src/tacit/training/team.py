@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, cuda, distributed
 
@@ -74,6 +75,10 @@ class Team:
             with _all_there():
                 distributed.all_reduce(values)
         return values
+
+    def any_has(self, something: bool) -> bool:
+        """Whether any process has something; all ask at the same time."""
+        return bool(self.add_up(torch.tensor(float(something))) > 0)
 
     def from_first(self, thing: Sent | None) -> Sent:
         """The value of the first process, on every process; values of the others are ignored."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, cast
 from scipy.stats import binomtest
 
 from tacit.auditing.models.overlap import Corpus, TextOverlap
+from tacit.devices import device_of
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress
@@ -111,7 +112,7 @@ def sample(
         for prompt in dict.fromkeys(prompts):
             left = share[prompt]
             while left > 0:
-                ids = torch.tensor([starts[prompt]] * min(BATCH, left))
+                ids = torch.tensor([starts[prompt]] * min(BATCH, left)).to(device_of(model))
                 written = cast("Generates", model).generate(
                     input_ids=ids,
                     attention_mask=torch.ones_like(ids),

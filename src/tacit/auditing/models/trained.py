@@ -15,6 +15,7 @@ from tacit.auditing.models.scores import (
     TextLosses,
 )
 from tacit.auditing.models.scores.losses import finite_losses
+from tacit.devices import device_of, moved
 from tacit.errors import BadInputError
 from tacit.progress import StepProgress
 from tacit.training.origin import SETTINGS
@@ -72,7 +73,8 @@ class TrainedScorer(ClassifierScorer):
         from tacit.training.tasks.base import model_inputs
 
         with self.torch.inference_mode():
-            logits = self.model(**model_inputs(self.task.collate(encoded, self.tokenizer))).logits.double()
+            batch = moved(self.task.collate(encoded, self.tokenizer), device_of(self.model))
+            logits = self.model(**model_inputs(batch)).logits.cpu().double()
         if self.task.name == "regress":
             assert labels is not None
             true = np.array(
@@ -82,4 +84,4 @@ class TrainedScorer(ClassifierScorer):
         scores = logits.log_softmax(dim=-1)
         if labels is None:
             return np.asarray(-scores.max(dim=1).values.numpy())
-        return np.asarray(-scores.gather(1, self._tensor(self._marks(labels, len(labels))))[:, 0].numpy())
+        return np.asarray(-scores.gather(1, self._tensor(self._marks(labels, len(labels))).cpu())[:, 0].numpy())

@@ -10,6 +10,7 @@ import torch
 
 from tacit.arrays import Floats
 from tacit.auditing.models.canaries import Losses
+from tacit.devices import device_of, moved
 from tacit.training.synthesis import PrivateWriter
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ def writer_losses(writer: PrivateWriter, model: PreTrainedModel, tokenizer: PreT
                 for start in range(0, len(texts), TEXTS_AT_A_TIME):
                     part = texts[start : start + TEXTS_AT_A_TIME]
                     encoded = [writer.task.encode({"text": text, **codes}, tokenizer, train=True) for text in part]
-                    batch = writer.task.collate(encoded, tokenizer)
+                    batch = moved(writer.task.collate(encoded, tokenizer), device_of(model))
                     pieces = (batch["targets"] != -100).sum(1)
-                    total[start : start + len(part)] += (writer.task.loss(model, batch) * pieces).numpy()
+                    total[start : start + len(part)] += (writer.task.loss(model, batch) * pieces).cpu().numpy()
         return total / len(frequent)
 
     return losses

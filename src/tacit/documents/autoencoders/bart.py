@@ -87,7 +87,7 @@ class BartAutoencoder(Autoencoder):
         states: Tensor = self.model.get_decoder()(
             input_ids=torch.cat([start, ids[:, :-1]], dim=1),
             encoder_hidden_states=memory,
-            encoder_attention_mask=torch.ones(memory.shape[:2], dtype=torch.long),
+            encoder_attention_mask=torch.ones(memory.shape[:2], dtype=torch.long, device=memory.device),
             use_cache=False,
         ).last_hidden_state
         return states
@@ -103,7 +103,7 @@ class BartAutoencoder(Autoencoder):
         write = cast("Callable[..., Tensor]", self.model.generate)
         rows = write(
             encoder_outputs=outputs.BaseModelOutput(last_hidden_state=memory),
-            attention_mask=torch.ones(memory.shape[:2], dtype=torch.long),
+            attention_mask=torch.ones(memory.shape[:2], dtype=torch.long, device=memory.device),
             num_beams=beams,
             do_sample=False,
             max_length=self.length + 1,

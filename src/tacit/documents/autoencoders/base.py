@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from tacit import plugins
 from tacit.arrays import Floats32, Ids
+from tacit.devices import chosen_device, device_of
 from tacit.documents.autoencoders.built_in import RECORD_FILE, built_in_folder
 from tacit.documents.autoencoders.packed import unpacked
 from tacit.documents.bounds import Bound, bound_from_dict
@@ -218,7 +219,8 @@ class Autoencoder(ABC):
             part = list(texts[start : start + ENCODED_TOGETHER])
             filled = part + [""] * (ENCODED_TOGETHER - len(part))
             with torch.inference_mode():
-                latents = self.latents(torch.from_numpy(self.ids(filled))).float().numpy()
+                ids = torch.from_numpy(self.ids(filled)).to(device_of(self.module))
+                latents = self.latents(ids).float().cpu().numpy()
             encoded[start : start + len(part)] = latents[: len(part)]
         return encoded
 
@@ -231,7 +233,7 @@ class Autoencoder(ABC):
         values = np.clip(np.asarray(latents, dtype=np.float64), limits.min / 1e6, limits.max / 1e6)
         self.module.eval()
         with torch.inference_mode():
-            return self.generate(torch.from_numpy(values.astype(np.float32)), beams)
+            return self.generate(torch.from_numpy(values.astype(np.float32)).to(device_of(self.module)), beams)
 
     def loss(self, latents: Tensor, ids: Tensor, weights: Tensor | None = None) -> Tensor:
         """Mean cross-entropy of the pieces of texts, given their latents; padding does not count.
@@ -319,9 +321,15 @@ def load_autoencoder(name: str | Path) -> Autoencoder:
     if AUTOENCODERS.is_own(record.kind):
         _torch()
     if not path.is_dir():
-        return AUTOENCODERS[record.kind].load_weights(source, record)
+        return _on_device(AUTOENCODERS[record.kind].load_weights(source, record))
     with unpacked(path) as whole:
-        return AUTOENCODERS[record.kind].load_weights(str(whole), record)
+        return _on_device(AUTOENCODERS[record.kind].load_weights(str(whole), record))
+
+
+def _on_device(autoencoder: Autoencoder) -> Autoencoder:
+    """The same model where the job computes."""
+    autoencoder.module.to(chosen_device())
+    return autoencoder
 
 
 def load_for_release(name: str | Path) -> Autoencoder:

@@ -111,7 +111,7 @@ class LstmAutoencoder(Autoencoder):
     def generate(self, latents: Tensor, beams: int) -> list[str]:
         end = self._mark(vocabulary.END)
         state = _state(latents)
-        piece = torch.full((len(latents), 1), self._mark(vocabulary.START))
+        piece = torch.full((len(latents), 1), self._mark(vocabulary.START), device=latents.device)
         written: list[Tensor] = []
         for _ in range(self.length):
             hidden, state = self.network.decoder(self.network.embedding(piece), state)

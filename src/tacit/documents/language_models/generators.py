@@ -155,7 +155,7 @@ class CausalModel(_Generator):
     def extend_logits(self, running: Continuation, tokens: Ids) -> Tensor:
         """The same as `extend`, with the numbers of the model as they are."""
         torch = self.torch
-        running.mask = torch.cat([running.mask, torch.ones(len(tokens), 1, dtype=torch.long)], dim=1)
+        running.mask = torch.cat([running.mask, torch.ones_like(running.mask[:, :1])], dim=1)
         assert running.position is not None
         running.position = running.position + 1
         with torch.inference_mode():
@@ -179,7 +179,7 @@ class CausalModel(_Generator):
         if before not in self._prefixes:
             with self.torch.inference_mode():
                 ids = self._tensor([before])
-                positions = self.torch.arange(len(before))[None]
+                positions = self.torch.arange(len(before), device=self.device)[None]
                 output = self._forward(ids, self.torch.ones_like(ids), positions, None)
             self._prefixes = {before: output.past_key_values}
         with self.torch.inference_mode():

@@ -113,9 +113,9 @@ class SetReader:
         assert running.position is not None
         ids = model._tensor([list(tokens)] * int(running.mask.shape[0]))
         running.mask = torch.cat([running.mask, torch.ones_like(ids)], dim=1)
-        positions = running.position + 1 + torch.arange(len(tokens))[None]
+        positions = running.position + 1 + torch.arange(len(tokens), device=ids.device)[None]
         running.position = positions[:, -1:]
         with torch.inference_mode():
             output = model._forward(ids, running.mask, positions, running.past)
-            law: Floats = output.logits[:, -1].double().log_softmax(dim=1).numpy()
+            law: Floats = output.logits[:, -1].cpu().double().log_softmax(dim=1).numpy()
         return law

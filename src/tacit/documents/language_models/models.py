@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tacit.arrays import Floats, Ids
+from tacit.devices import device_of
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.guarantee import Provenance
 from tacit.lineage import Lineage, lineage_of
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -56,6 +58,11 @@ class LanguageModel:
         self.tokenizer = tokenizer
         self.name = name
         self.source = source
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return device_of(self.model)
 
     def provenance(self) -> Provenance:
         """The line of a card that uses the model; refused if it may repeat private text."""
@@ -147,7 +154,7 @@ class LanguageModel:
 
     def _scores(self, logits: Tensor) -> Floats:
         """Log-probabilities over the support. A number that is none becomes the smallest one of all."""
-        scores: Floats = logits[:, self.torch.from_numpy(self.support)].double().numpy()
+        scores: Floats = logits.cpu()[:, self.torch.from_numpy(self.support)].double().numpy()
         scores = np.nan_to_num(scores, nan=-1e30, posinf=1e30, neginf=-1e30)
         scores -= scores.max(axis=1, keepdims=True)
         scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
@@ -157,5 +164,5 @@ class LanguageModel:
         return name in inspect.signature(self.model.forward).parameters
 
     def _tensor(self, rows: Sequence[Sequence[int]] | Ids) -> Tensor:
-        ids: Tensor = self.torch.tensor(rows, dtype=self.torch.long)
+        ids: Tensor = self.torch.tensor(rows, dtype=self.torch.long).to(self.device)
         return ids

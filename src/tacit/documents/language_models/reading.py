@@ -35,7 +35,7 @@ class CachedReading:
         self._width = int(running.mask.shape[1])
         assert running.position is not None
         self._start = running.position.clone()
-        self.logits: Floats32 = logits.float().numpy()
+        self.logits: Floats32 = logits.float().cpu().numpy()
 
     def extend(self, tokens: Ids, anew: Mask) -> None:
         """Append a token to each row; rows marked `anew` first forget all tokens behind their prompt."""
@@ -44,10 +44,10 @@ class CachedReading:
             self._drop_columns()
         if anew.any():
             assert running.position is not None
-            rows = self._model.torch.from_numpy(anew)
+            rows = self._model.torch.from_numpy(anew).to(running.mask.device)
             running.mask[rows, self._width :] = 0
             running.position[rows] = self._start[rows]
-        self.logits = self._model.extend_logits(running, tokens).float().numpy()
+        self.logits = self._model.extend_logits(running, tokens).float().cpu().numpy()
 
     def _drop_columns(self) -> None:
         """Forget all columns between the prompt and the last ones, which hold the current text of every row."""

@@ -93,7 +93,7 @@ class PromptedWriter:
         self.model.check_room(len(tokens) + self.tokens + 1, "a prompt with what is written after it")
         generator = torch.Generator().manual_seed(seed)
         with torch.inference_mode():
-            past, last = None, torch.tensor([tokens])
+            past, last = None, self.model._tensor([tokens])
             written = []
             for _ in range(self.tokens):
                 output = self._network(input_ids=last, past_key_values=past, use_cache=True)
@@ -105,11 +105,13 @@ class PromptedWriter:
         return [self.model.text(row) for row in torch.cat(written, dim=1).tolist()]
 
     def _drawn(self, logits: Any, generator: Any) -> Any:
-        """One token for each row, drawn from the likeliest ones; never the end."""
+        """One token for each row, drawn from the likeliest ones; never the end. It is drawn on the processor, so that
+        a seed draws the same from the same numbers on every device."""
+        place, logits = logits.device, logits.cpu()
         logits[:, self._forbidden] = float("-inf")
         kept, places = logits.topk(min(TOP, logits.shape[1]), dim=1)
         drawn = (kept / self.temperature).softmax(dim=1).multinomial(1, generator=generator)
-        return places.gather(1, drawn)
+        return places.gather(1, drawn).to(place)
 
     @cached_property
     def _forbidden(self) -> list[int]:
@@ -123,7 +125,7 @@ class PromptedWriter:
         """The model itself, or a copy of half the precision where the processor is made for that: which of two equal
         words is drawn does not matter here."""
         torch = self.model.torch
-        fast = getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
+        fast = self.model.device.type == "cpu" and getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
         return copy.deepcopy(self.model.model).to(torch.bfloat16) if fast else self.model.model
 
 

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 from tacit.atomic import draft_file
+from tacit.devices import chosen_device, device_of, on_processor
 from tacit.documents.autoencoders.base import (
     Autoencoder,
 )
@@ -90,8 +91,12 @@ def train(
         )
     folder.mkdir(parents=True, exist_ok=True)
     training, held_out = texts_to_train_and_measure(autoencoder, corpus, plan.held_out, join=plan.join)
+    device = chosen_device()
+    autoencoder.module.to(device)
     data = TrainingBatches(autoencoder, training, plan)
-    measured = torch.from_numpy(autoencoder.ids(held_out))
+    measured = torch.from_numpy(autoencoder.ids(held_out)).to(device)
+    if data.weights is not None:
+        data.weights = data.weights.to(device)
     optimizer = torch.optim.AdamW(autoencoder.module.parameters(), lr=plan.learning_rate, weight_decay=0.01)
     state = _start(autoencoder, optimizer, plan, corpus, folder, resume)
     started = time.monotonic() - state.seconds
@@ -147,7 +152,7 @@ def _step(
     noise: LatentNoise | None,
 ) -> float:
     autoencoder.module.train()
-    ids = torch.from_numpy(data.batch(step))
+    ids = torch.from_numpy(data.batch(step)).to(device_of(autoencoder.module))
     latents = autoencoder.latents(ids)
     scale = None
     if bound is not None and noise is not None and plan.epsilons:
@@ -222,7 +227,7 @@ def _start(
     if not resume or not path.exists():
         return _State(schedules=[[0, plan.steps]])
     try:
-        saved = torch.load(path, weights_only=True)
+        saved = torch.load(path, weights_only=True, map_location="cpu")
         identity = saved["identity"]
     except Exception as error:  # pickle, zip and key errors have no common class
         raise BadInputError(
@@ -263,7 +268,7 @@ def _save(
         "schedules": state.schedules,
     }
     with draft_file(folder / CHECKPOINT) as draft:
-        torch.save(checkpoint, draft)
+        torch.save(on_processor(checkpoint), draft)
 
 
 # Measuring --------------------------------------------------------------------------------------------------------

@@ -61,11 +61,13 @@ def noisy(latents: Tensor, bound: Bound | None, noise: LatentNoise | None, scale
         return latents
     columns = bound.columns(latents.shape[2])
     shape = (*latents.shape[:2], len(columns))
+    # Drawn on the processor, so that a seed gives the same noise on every device.
     drawn = torch.randn(shape) if noise.kind == "gaussian" else torch.distributions.Laplace(0.0, 1.0).sample(shape)
+    drawn = drawn.to(latents.device)
     if len(columns) == latents.shape[2]:
         return latents + drawn * scale
     added = torch.zeros_like(latents)
-    added[:, :, torch.from_numpy(columns)] = drawn * scale
+    added[:, :, torch.from_numpy(columns).to(latents.device)] = drawn * scale
     return latents + added
 
 
@@ -74,7 +76,7 @@ def clipped(latents: Tensor, bound: Bound) -> Tensor:
     if isinstance(bound, ClipValue):
         mask = torch.zeros(latents.shape[2])
         mask[torch.from_numpy(bound.columns(latents.shape[2]))] = 1.0
-        return latents.clamp(-bound.C, bound.C) * mask
+        return latents.clamp(-bound.C, bound.C) * mask.to(latents.device)
     if not isinstance(bound, ClipL1 | ClipL2):
         raise BadParameterError(
             "unknown-bound", "training knows no bound '{kind}': use l1, l2 or value", kind=bound.kind

@@ -94,7 +94,7 @@ class PruningRule:
                 layer=self.layer,
             )
         weight = getattr(layers[self.layer - 1].encoder_attn, PROJECTIONS[self.by]).weight
-        importance: NDArray[np.float64] = weight.detach().double().abs().sum(dim=0).numpy()
+        importance: NDArray[np.float64] = weight.detach().cpu().double().abs().sum(dim=0).numpy()
         return importance
 
 

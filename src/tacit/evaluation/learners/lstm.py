@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from tacit.devices import device_of
 from tacit.evaluation.learners.base import (
     Task,
 )
@@ -100,8 +101,8 @@ class Lstm(NeuralLearner[Ids | tuple[Ids, ...]]):
     def _states(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         import torch
 
-        ids, mask = padded(rows, 0)
-        lengths = mask.sum(dim=1).clamp(min=1)
+        ids, mask = padded(rows, 0, device_of(self.network))
+        lengths = mask.sum(dim=1).clamp(min=1).cpu()
         packed = torch.nn.utils.rnn.pack_padded_sequence(
             self.network["words"](ids), lengths, batch_first=True, enforce_sorted=False
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 
+from tacit.devices import chosen_device
 from tacit.errors import BadParameterError, require
 from tacit.evaluation.learners.base import (
     Task,
@@ -147,7 +148,7 @@ class NeuralLearner(ABC, Generic[Prepared]):
         prepared = self._prepared(texts)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = self._build(self.targets.outputs)
+            self.network = self._build(self.targets.outputs).to(chosen_device())
             self._train(prepared, labels, seed)
         self.network.eval()
         return self
@@ -171,7 +172,8 @@ class NeuralLearner(ABC, Generic[Prepared]):
     def _loss(self, batch: Sequence[Prepared], labels: Sequence[Any]) -> Tensor:
         scores = self._scores(batch)
         width = scores.shape[1] if self.task == "tagging" else 0
-        return self.targets.loss(scores, self.targets.numbers(labels, [self._tokens_read(row) for row in batch], width))
+        numbers = self.targets.numbers(labels, [self._tokens_read(row) for row in batch], width)
+        return self.targets.loss(scores, numbers.to(scores.device))
 
     def _train(self, prepared: list[Prepared], labels: Sequence[Any], seed: int) -> None:
         import torch

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from tacit.devices import device_of
 from tacit.encoders import Encoder, load_encoder
 from tacit.evaluation.learners.base import (
     Task,
@@ -90,7 +91,8 @@ class Transformer(NeuralLearner[tuple[list[int], list[int]]]):
     def _scores(self, batch: Sequence[tuple[list[int], list[int]]]) -> Tensor:
         import torch
 
-        ids, mask = padded([row for row, _ in batch], self.encoder.tokenizer.pad_token_id or 0)
+        device = device_of(self.network)
+        ids, mask = padded([row for row, _ in batch], self.encoder.tokenizer.pad_token_id or 0, device)
         states = self.network["body"](input_ids=ids, attention_mask=mask).last_hidden_state
         if self.task != "tagging":
             weights = mask.unsqueeze(-1).float()
@@ -100,6 +102,6 @@ class Transformer(NeuralLearner[tuple[list[int], list[int]]]):
         places = torch.zeros((len(batch), width), dtype=torch.long)
         for row, (_, word_places) in enumerate(batch):
             places[row, : len(word_places)] = torch.tensor(word_places, dtype=torch.long)
-        tokens = states.gather(1, places.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+        tokens = states.gather(1, places.to(device).unsqueeze(-1).expand(-1, -1, states.shape[-1]))
         scores: Tensor = self.network["head"](tokens)
         return scores

@@ -29,8 +29,8 @@ def surprise(texts: Sequence[str], model: CausalModel, progress: StepProgress | 
     for start in range(0, len(order), 16):
         batch = order[start : start + 16]
         longest = max(len(rows[i]) for i in batch)
-        ids = torch.tensor([rows[i] + [model.pad] * (longest - len(rows[i])) for i in batch])
-        mask = torch.tensor([[1] * len(rows[i]) + [0] * (longest - len(rows[i])) for i in batch])
+        ids = torch.tensor([rows[i] + [model.pad] * (longest - len(rows[i])) for i in batch]).to(model.device)
+        mask = torch.tensor([[1] * len(rows[i]) + [0] * (longest - len(rows[i])) for i in batch]).to(model.device)
         if longest > len(first):
             with torch.inference_mode():
                 logits = model.model(input_ids=ids, attention_mask=mask).logits[:, len(first) - 1 : -1].float()
@@ -39,7 +39,7 @@ def surprise(texts: Sequence[str], model: CausalModel, progress: StepProgress | 
                 )
                 counted = mask[:, len(first) :].float()
                 sums = (losses * counted).sum(dim=1)
-            surprises[batch] = torch.stack([sums, counted.sum(dim=1)], dim=1).double().numpy()
+            surprises[batch] = torch.stack([sums, counted.sum(dim=1)], dim=1).cpu().double().numpy()
         if progress is not None:
             progress(start + len(batch), len(order))
     return surprises

@@ -20,7 +20,17 @@ from tacit.auditing.models.one_run import check_confidence
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency
 from tacit.jobs.config import Config, Group, Option, Varied
-from tacit.jobs.fields import AuditSeed, Canaries, Confidence, Format, LabelColumn, Model, UsualColumn
+from tacit.jobs.fields import (
+    AuditSeed,
+    Canaries,
+    Confidence,
+    Device,
+    Format,
+    LabelColumn,
+    Model,
+    UsualColumn,
+)
+from tacit.jobs.running import on_its_device
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.needs import BLEU, MODELS, Ability
 from tacit.progress import WorkProgress, steps_of
@@ -88,6 +98,7 @@ class ModelAuditConfig(Config):
         Option(Group.PRIVACY),
     ] = "add-remove"
     confidence: Confidence = 0.95
+    device: Device = "auto"
     seed: AuditSeed = 0
 
     def needs(self) -> list[Ability]:
@@ -156,6 +167,7 @@ class ModelAuditConfig(Config):
         return ModelClaim(self.claim_epsilon, self.claim_delta, neighbors, "the options of this audit")
 
 
+@on_its_device
 def run(config: ModelAuditConfig, progress: WorkProgress | None = None, *, figures: bool = False) -> Report:
     """The report of the attacks, with a lower bound on epsilon beside the claimed one. With `figures`, drawings too."""
     claim = config.stated_claim() or claim_on_card(config.model)

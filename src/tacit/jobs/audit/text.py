@@ -22,6 +22,7 @@ from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AttributeColumns,
     AuditSeed,
+    Device,
     Encoder,
     Format,
     MechanismEpsilon,
@@ -35,6 +36,7 @@ from tacit.jobs.fields import (
     UsualColumn,
 )
 from tacit.jobs.rewrite_config import RewriteConfig
+from tacit.jobs.running import on_its_device
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated
 from tacit.needs import CLASSIFIERS, FREQUENCIES, Ability, needs_of_language_model
@@ -113,6 +115,7 @@ class TextAuditConfig(Config):
         Varied(metavar="N"),
     ] = SAMPLE
     seed: AuditSeed = 0
+    device: Device = "auto"
 
     def needs(self) -> list[Ability]:
         chosen = set(self.chosen_attacks)
@@ -146,6 +149,7 @@ class TextAuditConfig(Config):
         return self.attacks == (ALL,)
 
 
+@on_its_device
 def run(config: TextAuditConfig, progress: WorkProgress | None = None, *, figures: bool = False) -> Report:
     """The report of the attacks; it quotes the original text where one succeeded. With `figures`, drawings as well."""
     refuse_shuffled(readable_card(config.private))

@@ -26,7 +26,6 @@ from tacit.jobs.fields import (
     Ledger,
     Model,
     Output,
-    Physical,
     Rank,
     ReplaceOne,
     Resume,
@@ -42,7 +41,7 @@ from tacit.jobs.fields import (
 )
 from tacit.jobs.sources import needs_of_rows
 from tacit.jobs.training.tasks import TASK_ROWS, TaskRows
-from tacit.jobs.values import split_at_commas
+from tacit.jobs.values import count_or_auto, split_at_commas
 from tacit.needs import ACCOUNTING, ADAPTERS, OPACUS, TENSORBOARD, Ability, needs_of_encoder, needs_of_ledger
 from tacit.training.task_registry import TASKS
 
@@ -111,7 +110,12 @@ class RecordTraining(PrivateTraining):
         Field(ge=2, description="Let batches grow: from the batch size to this one, doubling, each for as many steps."),
         Option(Group.TRAINING),
     ] = None
-    physical: Physical = 32
+    physical: Annotated[
+        int,
+        BeforeValidator(count_or_auto),
+        Field(description="Records worked on at a time, or 'auto': what memory allows. No influence on the result."),
+        Option(Group.RUN, metavar="N|auto"),
+    ] = 32
 
 
 def _label_names(value: object) -> object:

@@ -117,6 +117,7 @@ def run_of(
         precision=config.precision,
         gradient_checkpointing=config.gradient_checkpointing,
         public_gradients=config.chosen_public_gradients,
+        noise_generator=config.noise_generator,
     )
     model, tokenizer = load_network(config, task, strategy, progress, pooling=config.chosen_pooling)
     origin = replace(
@@ -135,6 +136,7 @@ def run_of(
         origin=origin,
         team=Team.from_environment(),
         public_rows=records.public,
+        shard=config.shard,
         **run_options(config, config.output, progress),
     )
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from tacit.arrays import Floats
+from tacit.devices import device_of
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import Source
 from tacit.training.ensemble.band import Band, drawn_shard, drawn_token, public_weights
@@ -103,14 +104,15 @@ class Ensemble:
 
     def _law(self, model: Any, reading: _Reading, ids: Sequence[int], temperature: float) -> Floats:
         with torch.inference_mode():
-            output = model(input_ids=torch.tensor([ids[reading.read :]]), past_key_values=reading.past, use_cache=True)
+            new = torch.tensor([ids[reading.read :]]).to(device_of(model))
+            output = model(input_ids=new, past_key_values=reading.past, use_cache=True)
         reading.past, reading.read = output.past_key_values, len(ids)
         law: Floats = self._probabilities(output.logits[0, -1:], temperature)[0]
         return law
 
     def _probabilities(self, logits: torch.Tensor, temperature: float) -> Floats:
         """The law of each row of logits over the tokens that may come out."""
-        scores: Floats = logits[:, self._support].double().numpy() / temperature
+        scores: Floats = logits.cpu()[:, self._support].double().numpy() / temperature
         scores -= scores.max(axis=1, keepdims=True)
         laws: Floats = np.exp(scores)
         laws /= laws.sum(axis=1, keepdims=True)
@@ -132,7 +134,7 @@ class Ensemble:
 
     def _all_laws(self, model: Any, ids: Sequence[int]) -> Floats:
         with torch.inference_mode():
-            logits = model(input_ids=torch.tensor([list(ids[:-1])]), use_cache=False).logits
+            logits = model(input_ids=torch.tensor([list(ids[:-1])]).to(device_of(model)), use_cache=False).logits
         return self._probabilities(logits[0], 1.0)
 
 

@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from tacit.arrays import Ids
 from tacit.atomic import write_file
+from tacit.devices import device_of
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
 from tacit.training.ensemble.folder import EnsembleSettings
@@ -94,7 +95,7 @@ class ShardNetwork:
         self._put(kept)
 
     def save(self, path: Path) -> None:
-        content = save({name: weight.detach().contiguous() for name, weight in self.weights.items()})
+        content = save({name: weight.detach().cpu().contiguous() for name, weight in self.weights.items()})
         write_file(path, content, private=True)
 
     @torch.no_grad()
@@ -136,8 +137,9 @@ class ShardNetwork:
     def _loss(self, rows: Sequence[Sequence[int]]) -> Tensor:
         width = max(map(len, rows))
         pad = self.generator.pad
-        ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+        device = device_of(self.model)
+        ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows]).to(device)
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows]).to(device)
         logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
         targets = ids.masked_fill(mask == 0, IGNORED)[:, 1:]
         return functional.cross_entropy(logits[:, :-1].flatten(0, 1), targets.flatten(), ignore_index=IGNORED)

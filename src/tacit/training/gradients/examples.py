@@ -289,6 +289,15 @@ class PerExample:
             sums[name] = _weighted_sum(self._records.pop(name), factors[name], self._shapes[name])
         return sums
 
+    @torch.no_grad()
+    def weighted_sum(self, name: str, factor: Tensor) -> Tensor:
+        """The sum for one parameter, so that no more than one of them is in memory; zero where the loss does not
+        depend on it. Can be asked once."""
+        record = self._records.pop(name, None)
+        if record is None:
+            return torch.zeros(self._shapes[name], device=factor.device)
+        return _weighted_sum(record, factor, self._shapes[name])
+
     @classmethod
     @torch.no_grad()
     def of_gradients(cls, losses: Tensor, gradients: Mapping[str, Tensor]) -> PerExample:

@@ -18,6 +18,7 @@ from tacit.auditing.models.scores.networks import (
     MaskedScorer,
     Seq2SeqScorer,
 )
+from tacit.devices import chosen_device
 from tacit.documents.autoencoders.base import load_autoencoder
 from tacit.documents.autoencoders.built_in import RECORD_FILE, built_in_folder
 from tacit.documents.language_models import CausalModel, MaskedModel, load_language_model
@@ -111,6 +112,7 @@ def _classifier(folder: Path) -> tuple[Any, Any, str, int | None]:
             missing=len(report["missing_keys"]),
             type=type(model).__name__,
         )
+    model.to(chosen_device())
     config = model.config
     limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
     reserved = 2 if "roberta" in config.model_type or config.model_type == "camembert" else 0

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.auditing.models.scores.losses import Scorer, TextLosses, check_paired, finite_losses
+from tacit.devices import device_of, in_double
 from tacit.errors import BadInputError, require
 from tacit.progress import StepProgress
 
@@ -82,13 +83,14 @@ class _ModelScorer(Scorer):
 
     def _nll(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Cross-entropy of each target, in double precision."""
+        exact = in_double(logits)
         flat: Tensor = self.torch.nn.functional.cross_entropy(
-            logits.flatten(0, -2).double(), targets.flatten(), reduction="none"
+            exact.flatten(0, -2), targets.to(exact.device).flatten(), reduction="none"
         )
         return flat.reshape(targets.shape)
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        ids: Tensor = self.torch.tensor(rows, dtype=self.torch.long)
+        ids: Tensor = self.torch.tensor(rows, dtype=self.torch.long).to(device_of(self.model))
         return ids
 
 
@@ -102,7 +104,7 @@ class CausalScorer(_ModelScorer):
         with self.torch.inference_mode():
             logits = self.model(input_ids=ids, attention_mask=self.torch.ones_like(ids)).logits
             losses = self._nll(logits[:, :-1], ids[:, 1:]).sum(dim=1)
-        return losses.numpy(), ids.shape[1] - 1
+        return losses.cpu().numpy(), ids.shape[1] - 1
 
     def predictions(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
         """Places of texts of one length, what the model predicts for each of their tokens but the first, and those."""
@@ -110,11 +112,11 @@ class CausalScorer(_ModelScorer):
         for places in _batches([(len(row), 0) for row in rows], self._width()):
             ids = self._tensor([rows[i] for i in places])
             if ids.shape[1] < 2:
-                yield places, ids[:, :0], ids[:, :0]
+                yield places, ids[:, :0].cpu(), ids[:, :0].cpu()
                 continue
             with self.torch.inference_mode():
                 logits = self.model(input_ids=ids, attention_mask=self.torch.ones_like(ids)).logits
-            yield places, logits[:, :-1], ids[:, 1:]
+            yield places, logits[:, :-1].cpu(), ids[:, 1:].cpu()
 
 
 class MaskedScorer(_ModelScorer):
@@ -126,7 +128,7 @@ class MaskedScorer(_ModelScorer):
             [self.tokenizer.get_special_tokens_mask(row, already_has_special_tokens=True) for row in rows]
         ).bool()
         total = np.zeros(len(rows))
-        positions = self.torch.arange(ids.shape[1])
+        positions = self.torch.arange(ids.shape[1], device=ids.device)
         for offset in range(min(HIDDEN_STEP, ids.shape[1])):
             hidden = (positions % HIDDEN_STEP == offset)[None] & ~special
             if not hidden.any():
@@ -134,8 +136,8 @@ class MaskedScorer(_ModelScorer):
             masked = self.torch.where(hidden, self.tokenizer.mask_token_id, ids)
             with self.torch.inference_mode():
                 logits = self.model(input_ids=masked, attention_mask=self.torch.ones_like(ids)).logits
-                total += (self._nll(logits, ids) * hidden).sum(dim=1).numpy()
-        return total, (~special).sum(dim=1).numpy()
+                total += (self._nll(logits, ids).cpu() * hidden.cpu()).sum(dim=1).numpy()
+        return total, (~special).sum(dim=1).cpu().numpy()
 
 
 class Seq2SeqScorer(_ModelScorer):
@@ -156,7 +158,7 @@ class Seq2SeqScorer(_ModelScorer):
         with self.torch.inference_mode():
             logits = self.model(input_ids=ids, attention_mask=self.torch.ones_like(ids), labels=targets).logits
             losses = self._nll(logits, targets).sum(dim=1)
-        return losses.numpy(), targets.shape[1]
+        return losses.cpu().numpy(), targets.shape[1]
 
 
 class ClassifierScorer(_ModelScorer):
@@ -192,10 +194,10 @@ class ClassifierScorer(_ModelScorer):
         if not ids.shape[1]:
             return 0.0, 0
         with self.torch.inference_mode():
-            logits = self.model(input_ids=ids, attention_mask=self.torch.ones_like(ids)).logits.double()
+            logits = self.model(input_ids=ids, attention_mask=self.torch.ones_like(ids)).logits.cpu().double()
             scores = logits.log_softmax(dim=-1)
             if marks[0]:
-                return -scores.gather(1, self._tensor(marks))[:, 0].numpy(), 1
+                return -scores.gather(1, self._tensor(marks).cpu())[:, 0].numpy(), 1
             return -scores.max(dim=1).values.numpy(), 1
 
 
@@ -235,16 +237,17 @@ class AutoencoderScorer(Scorer):
             part = texts[start : start + 64]
             latents = model.encode(part)
             bounded = latents if bound is None else bound.apply(latents)
-            ids = torch.from_numpy(model.ids(part))
+            device = device_of(model.module)
+            ids = torch.from_numpy(model.ids(part)).to(device)
             counted = ids != model.padding_id
             with torch.inference_mode():
-                states = model.states(torch.from_numpy(np.asarray(bounded, dtype=np.float32)), ids)
-                losses = torch.nn.functional.cross_entropy(
-                    model.scores(states[counted]).double(), ids[counted], reduction="none"
-                )
-            rows = counted.nonzero()[:, 0].numpy()
-            total[start : start + len(part)] = np.bincount(rows, losses.numpy(), minlength=len(part))
-            tokens[start : start + len(part)] = counted.sum(dim=1).numpy()
+                states = model.states(torch.from_numpy(np.asarray(bounded, dtype=np.float32)).to(device), ids)
+                scores = in_double(model.scores(states[counted]))
+                targets = ids[counted].to(scores.device)
+                losses = torch.nn.functional.cross_entropy(scores, targets, reduction="none")
+            rows = counted.nonzero()[:, 0].cpu().numpy()
+            total[start : start + len(part)] = np.bincount(rows, losses.cpu().numpy(), minlength=len(part))
+            tokens[start : start + len(part)] = counted.sum(dim=1).cpu().numpy()
             if progress:
                 progress(start + len(part), len(texts))
         return TextLosses(total, tokens)
