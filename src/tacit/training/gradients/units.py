@@ -9,9 +9,10 @@ Proof obligation: for each unit u with rows R(u), norm and sum are those of  G_u
     direct          gradients that are there as numbers are added up by unit, and the norm is that of the very numbers
                     that are multiplied and released
     outer products  g_r = sum over t of r_t c_t^T is linear in its positions t, so the positions of a unit's rows, one
-                    row after the other, are those of G_u. What is missing to the longest unit of the batch is filled up
-                    with zeros, which add nothing to a norm (0 in every inner product) and nothing to a sum. So the cross
-                    terms between rows of one unit are in its norm, and the bound on rounding counts all its positions
+                    row after the other, are those of G_u. Units with fewer rows than the largest of the batch are
+                    filled up with zeros, which add nothing to a norm (0 in every inner product) and nothing to a sum.
+                    So cross terms between rows of one unit are in its norm, and the bound on rounding counts all its
+                    positions
     slices          numbers of their own, so each slice for itself
 
 So if |f_u G_u| <= C for every unit, adding or removing a unit, however many rows it has, moves the sum by at most C;
