@@ -45,8 +45,8 @@ def check_sixteen_bits(device: torch.device, most_rows: int = 1) -> None:
     if most_rows > 1:
         raise BadParameterError(
             "several-rows-in-sixteen-bits",
-            "with 16 bits a record is computed in one shape, and one of up to {rows} windows has none: learn from one "
-            "window of each, or leave {option.precision} at float32",
+            "with 16 bits a record is computed in one shape, and one of up to {rows} windows has none: learn from the "
+            "best one alone ({option.windows[best]}), or leave {option.precision} at float32",
             rows=most_rows,
         )
     supported = device.type == "cpu" or (device.type == "cuda" and torch.cuda.is_bf16_supported())
