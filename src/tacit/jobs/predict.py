@@ -131,6 +131,7 @@ class PredictionResult:
 
     best       the best answers to each question, if they were asked for
     threshold  from which score no answer was given, if rows chose it
+    remarks    what was not read of the rows
     """
 
     task: str
@@ -139,6 +140,7 @@ class PredictionResult:
     path: Path | None = None
     best: list[list[RankedAnswer]] | None = field(default=None, repr=False)
     threshold: float | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def score(self) -> float | None:

@@ -67,13 +67,18 @@ def answer_scores(truth: Sequence[str], predicted: Sequence[str]) -> AnswerScore
     """The scores of all predictions; each cell of the truth may hold several right answers."""
     pairs = [scores_of_answer(cell, answer) for cell, answer in zip(truth, predicted, strict=True)]
     answered = [right_answers(cell) != [""] for cell in truth]
-    groups = (
-        pairs,
-        [pair for pair, has in zip(pairs, answered, strict=True) if has],
-        [pair for pair, has in zip(pairs, answered, strict=True) if not has],
+    having = [pair for pair, has in zip(pairs, answered, strict=True) if has]
+    lacking = [pair for pair, has in zip(pairs, answered, strict=True) if not has]
+    return AnswerScores(
+        exact=_mean([exact for exact, _ in pairs]),
+        f1=_mean([f1 for _, f1 in pairs]),
+        exact_with=_mean([exact for exact, _ in having]),
+        f1_with=_mean([f1 for _, f1 in having]),
+        exact_without=_mean([exact for exact, _ in lacking]),
+        f1_without=_mean([f1 for _, f1 in lacking]),
+        questions=len(pairs),
+        with_answer=sum(answered),
     )
-    means = [_mean([pair[place] for pair in group]) for group in groups for place in (0, 1)]
-    return AnswerScores(*means, questions=len(pairs), with_answer=sum(answered))
 
 
 def _mean(values: Sequence[float]) -> float:

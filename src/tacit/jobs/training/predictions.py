@@ -56,6 +56,7 @@ def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> Predictio
     cells = {role: everything[names[role]] for role in needed}
     rows = [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
     best, threshold = None, None
+    remarks: tuple[str, ...] = ()
     if isinstance(task, Answering):
         threshold = _choose_threshold(config, task, network, tokenizer, names, progress)
         rankings = ranked_rows(
@@ -63,6 +64,8 @@ def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> Predictio
             progress=lambda done: progress("predicting", done, len(rows)),
         )  # fmt: skip
         predicted = [ranking.predicted(task.nothing_from) for ranking in rankings]
+        cut = sum(ranking.question_cut for ranking in rankings)
+        remarks = (task.remark_on_questions(cut, len(rows)),) if cut else ()
         if config.best is not None:
             best = [ranking.best(config.best, task.nothing_from) for ranking in rankings]
     else:
@@ -80,7 +83,7 @@ def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> Predictio
         truth = [row[task.target] for row in rows] if task.target else predicted
         title = f"{config.model.name} on {name_of(config.data)}"
         scores = Report("Predictions", [score_section(task, truth, predicted, title=title)])
-    return PredictionResult(task.name, predicted, scores, config.output, best, threshold)
+    return PredictionResult(task.name, predicted, scores, config.output, best, threshold, remarks)
 
 
 def _choose_threshold(

@@ -156,11 +156,15 @@ class Answering(Task):
                 "number is private)"
             )
         if questions:
-            remarks.append(
-                f"{questions:,} of {len(rows):,} questions are longer than half of {self.length} word pieces, and "
-                "their beginning is read: give a larger length, or shorter questions (this number is private)"
-            )
+            remarks.append(self.remark_on_questions(questions, len(rows)) + " (this number is private)")
         return remarks
+
+    def remark_on_questions(self, cut: int, questions: int) -> str:
+        """A sentence about questions that are not read whole."""
+        return (
+            f"{cut:,} of {questions:,} questions are longer than half of {self.length} word pieces, and only their "
+            "beginning is read: give shorter questions, or train with a larger length"
+        )
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         output = model(**model_inputs(batch))
@@ -197,7 +201,11 @@ class Answering(Task):
             numbers = moved(self.collate([window for _, window in part], tokenizer), device_of(model))
             for (i, _), spans in zip(part, spans_of_windows(model, numbers), strict=True):
                 windows[i].append(spans)
-        return [Ranking.of_windows(row["context"], own) for row, own in zip(rows, windows, strict=True)]
+        cut = batch["question_cut"].tolist()
+        return [
+            Ranking.of_windows(row["context"], own, question_cut=bool(is_cut))
+            for row, own, is_cut in zip(rows, windows, cut, strict=True)
+        ]
 
     def probe(self, generator: np.random.Generator, tokenizer: PreTrainedTokenizerBase) -> Encoded:
         encoded = random_inputs(generator, tokenizer, self.length)

@@ -52,20 +52,22 @@ class WindowSpans:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The best answers to one question, as texts with their scores, none twice; the score of answering nothing."""
+    """The best answers to one question, as texts with their scores, none twice; the score of answering nothing; whether
+    the question was too long to be read whole."""
 
     answers: list[tuple[str, float]]
     nothing: float
+    question_cut: bool = False
 
     @classmethod
-    def of_windows(cls, context: str, windows: Sequence[WindowSpans]) -> Ranking:
+    def of_windows(cls, context: str, windows: Sequence[WindowSpans], *, question_cut: bool = False) -> Ranking:
         """Of all windows of a context."""
         scores: dict[str, float] = {}
         for span in (span for window in windows for span in window.spans):
             text = context[span.begin : span.stop]
             scores[text] = max(span.score, scores.get(text, -math.inf))
         best = sorted(scores.items(), key=lambda item: -item[1])[:CANDIDATES]
-        return cls(best, min(window.nothing for window in windows))
+        return cls(best, min(window.nothing for window in windows), question_cut)
 
     @property
     def text(self) -> str:
