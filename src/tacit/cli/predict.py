@@ -77,6 +77,10 @@ def predict(config: PredictConfig, shown: PredictionOptions) -> None:
         )
     with Bars(shown=not shown.quiet) as bars:
         result = run(config, bars.show)
+    for remark in result.remarks:
+        click.echo(remark, err=True)
+    if result.threshold is not None and not shown.quiet:
+        click.echo(f"threshold for no answer, from public rows: {result.threshold:.4g}", err=True)
     if result.path is not None and not shown.quiet:
         click.echo(f"{len(result):,} predictions: {result.path}", err=True)
     if result.scores is not None:

@@ -1,7 +1,7 @@
 """How good the predictions of a trained model are, in the measure of its task, with what looks like collapse flagged.
 
 classify    macro-F1, accuracy, each class      tag    entity F1 or macro-F1 over words, each tag
-regress     Spearman, Pearson, mean error       answer exact match and word overlap (Rajpurkar et al. 2016)
+regress     Spearman, Pearson, mean error       answer word overlap and exact match (SQuAD 2)
 translate   BLEU and chrF (sacrebleu)           write  perplexity          fill  share of masked pieces guessed
 exact       the share that equals the truth, for tasks of plug-ins that say nothing else
 """
@@ -9,9 +9,6 @@ exact       the share that equals the truth, for tasks of plug-ins that say noth
 from __future__ import annotations
 
 import math
-import re
-import string
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,6 +17,7 @@ from tacit.errors import BadInputError, BadParameterError, require
 from tacit.evaluation.collapse import prediction_flags
 from tacit.evaluation.scores import (
     ClassificationScores,
+    answer_scores,
     classification_scores,
     similarity_scores,
     tagging_scores,
@@ -142,24 +140,17 @@ def _floats(values: Sequence[str]) -> list[float]:
 
 
 def _answers(title: str, truth: Sequence[str], predicted: Sequence[str]) -> Section:
-    pairs = [(plain_answer(a), plain_answer(b)) for a, b in zip(truth, predicted, strict=True)]
-    exact = sum(a == b for a, b in pairs) / max(1, len(pairs))
-    overlap = sum(word_overlap(a.split(), b.split()) for a, b in pairs) / max(1, len(pairs))
-    return Section(title, findings=[_score("word F1", overlap), _score("exact match", exact)])
-
-
-def plain_answer(answer: str) -> str:
-    """An answer in lower case, without punctuation and articles, as the SQuAD evaluation compares it."""
-    bare = "".join(c for c in answer.lower() if c not in string.punctuation)
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", bare).split())
-
-
-def word_overlap(true: list[str], answer: list[str]) -> float:
-    """F1 over words; two empty answers agree."""
-    if not true or not answer:
-        return float(true == answer)
-    shared = sum((Counter(true) & Counter(answer)).values())
-    return 2 * shared / (len(true) + len(answer))
+    scores = answer_scores(truth, predicted)
+    findings = [_score("word F1", scores.f1), _score("exact match", scores.exact)]
+    without = scores.questions - scores.with_answer
+    if scores.with_answer and without:
+        findings += [
+            _score("word F1 with an answer", scores.f1_with),
+            _score("exact match with an answer", scores.exact_with),
+            _score("right without an answer", scores.exact_without),
+            _score("always no answer", without / scores.questions),
+        ]
+    return Section(title, findings=findings)
 
 
 def _translations(title: str, truth: Sequence[str], predicted: Sequence[str]) -> Section:

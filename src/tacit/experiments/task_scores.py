@@ -14,7 +14,6 @@ from tacit.arrays import Floats, Integers
 from tacit.card import Card
 from tacit.evaluation import scores
 from tacit.evaluation.collapse import MAJORITY_SHARE, majority_voting
-from tacit.evaluation.predictions import plain_answer, word_overlap
 from tacit.experiments.raw import read_json, read_lines
 from tacit.experiments.steps.downstream import RESAMPLES, with_interval
 
@@ -96,8 +95,8 @@ def tag_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]
 
 def answer_scores(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
     """Word overlap and exact match as in the evaluation of SQuAD; always saying nothing is the floor."""
-    pairs = [(plain_answer(a), plain_answer(b)) for a, b in zip(truth, predicted, strict=True)]
-    overlap = np.array([word_overlap(a.split(), b.split()) for a, b in pairs])
+    pairs = [(scores.plain_answer(a), scores.plain_answer(b)) for a, b in zip(truth, predicted, strict=True)]
+    overlap = np.array([scores.word_overlap(a.split(), b.split()) for a, b in pairs])
     interval = scores.mean_interval(overlap, resamples=RESAMPLES)
     floor = float(np.mean([not a for a, _ in pairs]))
     silent = np.array([float(not b) for _, b in pairs])

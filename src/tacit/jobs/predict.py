@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.predictions import main_score
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import Data, Device, Force, Model, Output, Physical, Temperature
-from tacit.jobs.sources import needs_of_rows
+from tacit.jobs.sources import Source, needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place
 from tacit.needs import check as check_needs
 from tacit.progress import WorkProgress
 from tacit.report import Report
+
+if TYPE_CHECKING:
+    from tacit.training.tasks.ranked_answers import RankedAnswer
 
 
 def _pairs(value: object) -> object:
@@ -53,6 +56,23 @@ class PredictConfig(Config):
         Field(gt=0, le=10, description="translate: draw texts at this temperature, not the likeliest ones; a row that "
               "stands there twice then has two of them."),
     ] = None  # fmt: skip
+    best: Annotated[
+        int | None,
+        Field(ge=1, le=20, description="answer: also write so many of the best answers to each question, as JSON with "
+              "their scores, in a column of their own."),
+        Option(Group.DATA, metavar="N"),
+    ] = None  # fmt: skip
+    threshold: Annotated[
+        float | None,
+        Field(description="answer: give no answer where it scores higher than every other by more than this; by "
+              "default what training has chosen."),
+        Option(Group.DATA),
+    ] = None  # fmt: skip
+    threshold_rows: Annotated[
+        Source,
+        Field(description="answer: public rows with their answers, which choose the threshold of these predictions."),
+        Option(Group.DATA, metavar="FILE"),
+    ] = None
     score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
     physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("batch",))] = 64
     device: Device = "auto"
@@ -62,7 +82,32 @@ class PredictConfig(Config):
         from tacit.jobs.training.vector_models import is_vector_model
 
         models = [] if is_vector_model(self.model) else [MODELS]
-        return [*models, *needs_of_rows(self.data), *needs_of_place(str(self.output or ""))]
+        rows = [*needs_of_rows(self.data), *needs_of_rows(self.threshold_rows)]
+        return [*models, *rows, *needs_of_place(str(self.output or ""))]
+
+    @model_validator(mode="after")
+    def _has_one_threshold(self) -> Self:
+        if self.threshold is not None and self.threshold_rows is not None:
+            raise BadParameterError(
+                "two-thresholds",
+                "a threshold is given or chosen: {option.threshold} or {option.threshold_rows}",
+            )
+        return self
+
+    @property
+    def wants_answers(self) -> bool:
+        """Whether it has options that only answers to questions have."""
+        return self.best is not None or self.threshold is not None or self.threshold_rows is not None
+
+    def check_answers(self, task: str, *, answers: bool) -> None:
+        """Refuse options of answers for a model of another task."""
+        if self.wants_answers and not answers:
+            raise BadParameterError(
+                "only-for-answers",
+                "a model for '{task}' ranks no answers: leave out {option.best}, {option.threshold} and "
+                "{option.threshold_rows}",
+                task=task,
+            )
 
     def named_columns(self, roles: tuple[str, ...]) -> dict[str, str]:
         """The columns that were named, by role."""
@@ -82,12 +127,20 @@ class PredictConfig(Config):
 
 @dataclass(frozen=True)
 class PredictionResult:
-    """A prediction for each row, in order, written like the target column; scores, if the truth was compared."""
+    """A prediction for each row, in order, written like the target column; scores, if the truth was compared.
+
+    best       the best answers to each question, if they were asked for
+    threshold  from which score no answer was given, if rows chose it
+    remarks    what was not read of the rows
+    """
 
     task: str
     predictions: list[str] = field(repr=False)
     scores: Report | None = None
     path: Path | None = None
+    best: list[list[RankedAnswer]] | None = field(default=None, repr=False)
+    threshold: float | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def score(self) -> float | None:
@@ -106,6 +159,7 @@ def run(config: PredictConfig, progress: WorkProgress | None = None) -> Predicti
     if config.output is not None and config.output.exists() and not config.force:
         raise BadInputError("output-exists", "{path} exists: give another name, or {option.force}", path=config.output)
     if is_vector_model(config.model):
+        config.check_answers("classify", answers=False)
         return predict_with_vectors(config)
     return predict_for_rows(config, progress or (lambda what, done, total: None))
 

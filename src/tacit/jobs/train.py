@@ -29,6 +29,7 @@ from tacit.jobs.fields import (
     Task,
     Vectors,
 )
+from tacit.jobs.sources import Source, needs_of_rows
 from tacit.jobs.training.helped import HelpedTraining
 from tacit.jobs.training.options import (
     TaskConfigs,
@@ -125,6 +126,11 @@ class TrainConfig(TaskTraining, HelpedTraining):
     @property
     def chosen_pooling(self) -> str:
         return "auto"
+
+    @property
+    def rows_of_threshold(self) -> object:
+        """The public rows that choose a threshold of the trained model, if it has one."""
+        return None
 
 
 class _Pooled(TrainConfig):
@@ -242,9 +248,58 @@ class TrainAnswer(AnswerRows, TrainConfig):
         Field(description="Whether a question may have no answer: known beforehand, never read off DATA."),
         Option(Group.TRAINING, off_name="always_answered"),
     ] = True
+    windows: Annotated[
+        Literal["all", "best"],
+        Field(
+            description="What is learned from of a context longer than the length: all its windows, added up and "
+            "clipped as one record, or the best one alone, which shows the answer."
+        ),
+        Option(Group.TRAINING),
+    ] = "all"
+    most_windows: Annotated[
+        int,
+        Field(ge=1, le=100, description="all: how many windows of a record count at most; a public number."),
+        Option(Group.TRAINING),
+    ] = 4
+    stride: Annotated[
+        int | None,
+        Field(ge=1, description="Word pieces that neighboring windows share, in training and predictions; by default a "
+              "quarter of the length."),
+        Option(Group.TRAINING),
+    ] = None  # fmt: skip
+    threshold_rows: Annotated[
+        Source,
+        Field(
+            description="Public rows with the columns of DATA: after training they choose how much better than every "
+            "answer no answer must score to be given, so that F1 is largest."
+        ),
+        Option(Group.TRAINING, metavar="FILE"),
+    ] = None
+
+    @model_validator(mode="after")
+    def _a_threshold_is_for_questions_without_answer(self) -> Self:
+        if self.threshold_rows is not None and not self.unanswerable:
+            raise BadParameterError(
+                "threshold-without-use",
+                "every question has an answer, so no threshold is used: leave out {option.threshold_rows}, or say that "
+                "questions may have none ({option.unanswerable})",
+            )
+        return self
+
+    @property
+    def rows_of_threshold(self) -> object:
+        return self.threshold_rows
+
+    def needs(self) -> list[Ability]:
+        return [*super().needs(), *needs_of_rows(self.threshold_rows)]
 
     def task_options(self) -> dict[str, Any]:
-        return {"unanswerable": self.unanswerable}
+        return {
+            "unanswerable": self.unanswerable,
+            "learned": self.windows,
+            "most_windows": self.most_windows,
+            "stride": self.stride or 0,
+        }
 
 
 CONFIGS: Final[TaskConfigs[TrainConfig]] = TaskConfigs(

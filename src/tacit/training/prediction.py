@@ -19,7 +19,8 @@ from tacit.training.frozen import computed_once
 from tacit.training.gradients import Batch
 from tacit.training.models import load_model
 from tacit.training.origin import SETTINGS
-from tacit.training.tasks import Row, Task, task_named
+from tacit.training.tasks import Answering, Row, Task, task_named
+from tacit.training.tasks.ranked_answers import Ranking
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -76,6 +77,50 @@ def predict_rows(
     frozen   compute the layers whose weights are marked as not trained once for all models of this process that have
              the same, with this precision
     """
+    predictions = [""] * len(rows)
+
+    def predict(predictor: nn.Module, numbers: Batch, records: list[int]) -> None:
+        predicted = task.predict(predictor, numbers, tokenizer, [rows[i] for i in records])
+        for i, prediction in zip(records, predicted, strict=True):
+            predictions[i] = prediction
+
+    _in_batches(task, model, tokenizer, rows, predict, batch=batch, frozen=frozen, progress=progress)
+    return predictions
+
+
+def ranked_rows(
+    task: Answering,
+    model: nn.Module,
+    tokenizer: PreTrainedTokenizerBase,
+    rows: Sequence[Row],
+    *,
+    batch: int = 64,
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[Ranking]:
+    """The best answers for each row, in order."""
+    rankings: dict[int, Ranking] = {}
+
+    def rank(predictor: nn.Module, numbers: Batch, records: list[int]) -> None:
+        rankings.update(
+            zip(records, task.ranked(predictor, numbers, tokenizer, [rows[i] for i in records]), strict=True)
+        )
+
+    _in_batches(task, model, tokenizer, rows, rank, batch=batch, frozen=None, progress=progress)
+    return [rankings[i] for i in range(len(rows))]
+
+
+def _in_batches(
+    task: Task,
+    model: nn.Module,
+    tokenizer: PreTrainedTokenizerBase,
+    rows: Sequence[Row],
+    use: Callable[[nn.Module, Batch, list[int]], None],
+    *,
+    batch: int,
+    frozen: Precision | None,
+    progress: Callable[[int], None],
+) -> None:
+    """Use the model on all rows, those of similar length together."""
     if batch < 1:
         raise BadParameterError("impossible-count", "a batch has at least 1 row, not {count}", count=batch)
     model.eval()
@@ -84,7 +129,6 @@ def predict_rows(
     once = frozen if task.read_once else None
     halves, kept = (None, None) if once is None else computed_once(model, task, encoded, tokenizer, precision=once)
     predictor = model if halves is None else halves.top
-    predictions = [""] * len(rows)
     device = device_of(predictor)
     with torch.random.fork_rng(devices=[]):
         # The same masks whenever a masked language model is asked.
@@ -93,8 +137,5 @@ def predict_rows(
             records = order[start : start + batch]
             numbers: Batch = moved(task.collate([encoded[i] for i in records], tokenizer), device)
             numbers = numbers if kept is None else kept.added(numbers, records)
-            predicted = task.predict(predictor, numbers, tokenizer, [rows[i] for i in records])
-            for i, prediction in zip(records, predicted, strict=True):
-                predictions[i] = prediction
+            use(predictor, numbers, records)
             progress(min(start + batch, len(order)))
-    return predictions

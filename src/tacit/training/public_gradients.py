@@ -32,6 +32,7 @@ from tacit.noise.source import public_generator
 from tacit.training.gradients import Batch, Loss, PerExample
 from tacit.training.gradients.examples import without_dropout
 from tacit.training.gradients.scaling import scaled
+from tacit.training.record_rows import RecordRows
 from tacit.training.step import TrainingStep
 
 if TYPE_CHECKING:
@@ -167,10 +168,10 @@ def public_help(
     """The gradients of public rows, if the settings say how they help."""
     if not settings.public_gradients:
         return None
-    encoded = [task.encode(row, tokenizer, train=True) for row in rows]
+    encoded, device = RecordRows.of(task, rows, tokenizer), device_of(model)
 
     def collate(records: Sequence[int]) -> Batch:
-        return moved(task.collate([encoded[i] for i in records], tokenizer), device_of(model))
+        return moved(encoded.batch(records, lambda parts: task.collate(parts, tokenizer)), device)
 
-    shared = (plan, collate, settings.physical or PUBLIC_AT_ONCE, warn, None, team)
-    return PUBLIC_KINDS[settings.public_gradients](*shared, model=model, loss=task.loss, rows=len(encoded))
+    shared = (plan, collate, settings.physical or PUBLIC_AT_ONCE, warn, None, team, encoded.several)
+    return PUBLIC_KINDS[settings.public_gradients](*shared, model=model, loss=task.loss, rows=len(encoded.counts))

@@ -19,7 +19,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import nn
 from torch.optim import Optimizer
@@ -58,12 +57,13 @@ from tacit.training.plan import TrainingPlan, check_composed
 from tacit.training.private_folder import private_folder, remove_unused
 from tacit.training.public_gradients import PublicGradients, public_help
 from tacit.training.recomputing import compute_again
+from tacit.training.record_rows import RecordRows
 from tacit.training.run_identity import digest_of, digest_of_pieces, refuse_another_run
 from tacit.training.settings import TrainingSettings
 from tacit.training.sharding import check_shardable, in_parts
 from tacit.training.sixteen import ShapeTrial, check_sixteen_bits, collated, in_sixteen, shapes_of
 from tacit.training.step import PlainStep, PrivateStep, StepFacts, check_weights
-from tacit.training.tasks import Encoded, Row, Task
+from tacit.training.tasks import Row, Task
 from tacit.training.team import Team
 
 if TYPE_CHECKING:
@@ -97,8 +97,9 @@ class TrainingRun:
     `charge` before the first step, and spent when the model is there.
 
     `origin` says what is known about the starting weights and the data; `trials` how many runs on the same records were
-    compared; `configuration` the options that made the run, for its card. In a `team` of processes each holds the same
-    run, or with `shard` parts of the weights. The model computes on `device`, and stays there.
+    compared; `configuration` the options that made the run, for its card; `trained` chooses on public rows what is
+    chosen once the weights are final. In a `team` of processes each holds the same run, or with `shard` parts of the
+    weights. The model computes on `device`, and stays there.
     """
 
     task: Task
@@ -120,6 +121,7 @@ class TrainingRun:
     prepared: StepProgress = field(default=lambda done, total: None)
     public_rows: Sequence[Row] = ()
     charge: ReleaseCharge = field(default_factory=ReleaseCharge)
+    trained: Callable[[], None] = field(default=lambda: None)
     _padding: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -242,24 +244,22 @@ class TrainingRun:
         if self.plan.private:
             self._padding = choose_layout(self.task, self.model, self.tokenizer, self.warn)
 
-    def _encoded(self) -> list[Encoded]:
+    def _encoded(self) -> RecordRows:
         """The token ids of all rows; the task may warn about them, for example about texts that are cut."""
-        encoded = [self.task.encode(row, self.tokenizer, train=True) for row in self.rows]
+        encoded = RecordRows.of(self.task, self.rows, self.tokenizer)
         if self.team.first:
-            for remark in self.task.remarks(self.rows, encoded):
+            for remark in self.task.remarks(self.rows, encoded.firsts):
                 self.warn(remark)
         return encoded
 
     def _step(self) -> PrivateStep | PlainStep:
         encoded = self._encoded()
-        lengths = np.array([_length(example) for example in encoded])
-
         device = device_of(self.model)
         probes, filled = [moved(probe, device) for probe in self.task.probes(self.tokenizer)], []
         trained = self.model
         once: Precision = "float32" if self.settings.precision == "float32" else "fast"
         halves, kept = computed_once(
-            self.model, self.task, encoded, self.tokenizer, precision=once, progress=self.prepared
+            self.model, self.task, encoded.rows, self.tokenizer, precision=once, progress=self.prepared
         )
         if halves is not None:
             trained, probes = halves.top, [halves.continued(probe) for probe in probes]
@@ -269,18 +269,18 @@ class TrainingRun:
         shaped = collated if sixteen and self.plan.private else type(self.task).collate
 
         def collate(records: Sequence[int]) -> Batch:
-            batch = moved(shaped(self.task, [encoded[i] for i in records], self.tokenizer), device)
-            return batch if kept is None else kept.added(batch, records)
+            batch = moved(encoded.batch(records, lambda rows: shaped(self.task, rows, self.tokenizer)), device)
+            return batch if kept is None else kept.added(batch, encoded.of_records(records))
 
         if sixteen:
-            check_sixteen_bits(device)
+            check_sixteen_bits(device, self.task.most_rows if self.plan.private else 1)
         physical = self.settings.physical or fitting(trained, self.task.loss, probes, self.task.length, self.plan.batch)
-        shared = (self.plan, collate, physical, self.warn, lengths, self.team)
+        shared = (self.plan, collate, physical, self.warn, encoded.lengths, self.team)
         if not self.plan.private:
             if self.settings.gradient_checkpointing:
                 compute_again(trained)
             loss = in_sixteen(self.task.loss, device) if sixteen else self.task.loss
-            return PlainStep(*shared, model=trained, loss=loss)
+            return PlainStep(*shared, encoded.several, model=trained, loss=loss)
         engine, checked = choose(trained, self.task.loss, probes, self.settings.engine, filled=filled)
         deviation = max(checked.padding_deviation, self._padding)
         if self.settings.gradient_checkpointing:
@@ -290,13 +290,13 @@ class TrainingRun:
             engine.loss = in_sixteen(engine.loss, device)
             shapes = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
             deviation = max(deviation, shapes(physical))
-            shared = (*shared[:4], shapes_of(encoded, self.task.length), self.team)
+            shared = (*shared[:4], shapes_of(encoded.rows, self.task.length), self.team)
         self.checked = replace(checked, padding_deviation=deviation)
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
         shards = in_parts(self.model, engine, probes, self.team, device) if self.shard else None
         return PrivateStep(
-            *shared, shapes=shapes, engine=engine, clipping=clipping, model=self.model, public=self._public(),
-            shards=shards, generator=self.settings.noise_generator,
+            *shared, encoded.several, shapes=shapes, engine=engine, clipping=clipping, model=self.model,
+            public=self._public(), shards=shards, generator=self.settings.noise_generator,
         )  # fmt: skip
 
     def _public(self) -> PublicGradients | None:
@@ -385,6 +385,7 @@ class TrainingRun:
     def _finish(self) -> Guarantee:
         """Save the model as transformers does, with card and settings; destroy the key."""
         self.model.eval()
+        self.trained()
         guarantee = self.promise()
         self.folder.mkdir(parents=True, exist_ok=True)
         save_model(self.model, self.tokenizer, self.folder)
@@ -394,7 +395,3 @@ class TrainingRun:
         self._settle()
         forget(self.folder)
         return guarantee
-
-
-def _length(example: Encoded) -> int:
-    return len(example.get("input_ids", ())) + len(example.get("targets", ()))

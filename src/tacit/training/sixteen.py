@@ -39,8 +39,16 @@ TOLERANCE = 1e-5
 """How far a gradient may be off beside other records, relative to its norm: as much as with 32 bits."""
 
 
-def check_sixteen_bits(device: torch.device) -> None:
-    """Refuse a device that has no 16 bits to compute with."""
+def check_sixteen_bits(device: torch.device, most_rows: int = 1) -> None:
+    """Refuse a device that has no 16 bits to compute with, and records of several rows, whose batches have no public
+    number of rows."""
+    if most_rows > 1:
+        raise BadParameterError(
+            "several-rows-in-sixteen-bits",
+            "with 16 bits a record is computed in one shape, and one of up to {rows} windows has none: learn from the "
+            "best one alone ({option.windows[best]}), or leave {option.precision} at float32",
+            rows=most_rows,
+        )
     supported = device.type == "cpu" or (device.type == "cuda" and torch.cuda.is_bf16_supported())
     if not supported:
         raise BadParameterError(

@@ -80,10 +80,11 @@ class StepFacts:
 class TrainingStep:
     """The shared part of private and plain steps: going through the records of a step in parts that fit into memory.
 
-    `physical` is how many examples are worked on at a time; it shrinks when memory runs out. `lengths`, if given, lets
-    records of similar length be worked on together, which saves padding: more than half of a batch of 32 sentences.
-    With `shapes`, `lengths` are public shapes and only records of the same one are worked on together, in batches of
-    exactly `physical`; it tries a number of rows before it is used (`tacit.training.sixteen`).
+    `physical` is how many examples are worked on at a time; it shrinks when memory runs out. With `counts`, examples
+    are records of so many rows, and `physical` counts rows: all rows of a record are in one part.
+    `lengths`, if given, lets records of similar length be worked on together, which saves padding: more than half of a
+    batch of 32 sentences. With `shapes`, `lengths` are public shapes and only records of the same one are worked on
+    together, in batches of exactly `physical`; it tries a number of rows before it is used (`tacit.training.sixteen`).
     With a `team` of several processes each works on its share of the records; the sums of all are added up.
     """
 
@@ -93,6 +94,7 @@ class TrainingStep:
     warn: Callable[[str], None] = lambda message: None
     lengths: NDArray[np.int64] | None = None
     team: Team = field(default_factory=Team)
+    counts: NDArray[np.int64] | None = None
     shapes: Callable[[int], object] | None = field(default=None, kw_only=True)
     deviation: float = field(default=0.0, init=False)
     """The standard deviation of the noise in each number of the gradient of the last step: a public number."""
@@ -120,7 +122,7 @@ class TrainingStep:
                 assert idle is not None
                 idle()
                 continue
-            part = self._together(mine[start : start + self.physical])
+            part = self._together(self._that_fit(mine[start : start + self.physical]))
             try:
                 loss, clipped = add(part)
             except (RuntimeError, MemoryError) as error:
@@ -130,6 +132,13 @@ class TrainingStep:
                 continue
             losses, shortened, start = losses + loss, shortened + clipped, start + len(part)
         return self.team.add_up(torch.tensor([losses, float(shortened)], dtype=torch.float64))
+
+    def _that_fit(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first of these records, as many as have `physical` rows together, one at least."""
+        if self.counts is None:
+            return records
+        fitting = int(np.searchsorted(np.cumsum(self.counts[records]), self.physical, side="right"))
+        return records[: max(1, fitting)]
 
     def _together(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first of these records, which are sorted by length: as many as are about equally long."""

@@ -20,6 +20,14 @@ items (what another test set would give). They answer different questions, so bo
 
 from __future__ import annotations
 
+from tacit.evaluation.scores.answers import (
+    NEVER,
+    AnswerScores,
+    answer_scores,
+    best_threshold,
+    plain_answer,
+    word_overlap,
+)
 from tacit.evaluation.scores.classification import (
     ClassificationScores,
     ClassScore,
@@ -73,9 +81,11 @@ from tacit.evaluation.scores.tagging import (
 
 __all__ = [
     "CONFIDENCE",
+    "NEVER",
     "OUTSIDE",
     "RESAMPLES",
     "SIMILARITY_FLOOR",
+    "AnswerScores",
     "ClassScore",
     "ClassificationScores",
     "EntityScores",
@@ -84,6 +94,8 @@ __all__ = [
     "Label",
     "SimilarityScores",
     "TaggingScores",
+    "answer_scores",
+    "best_threshold",
     "bootstrap_interval",
     "bootstrap_intervals",
     "class_f1",
@@ -104,6 +116,7 @@ __all__ = [
     "mean_interval",
     "most_frequent",
     "pearson",
+    "plain_answer",
     "resampled",
     "same_length",
     "scores_of_confusion",
@@ -114,4 +127,5 @@ __all__ = [
     "tagging_floor",
     "tagging_scores",
     "token_f1_of_items",
+    "word_overlap",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tacit.guarantee import Guarantee, Provenance, ProvenanceKind
 from tacit.jobs.train import CheckConfig, TrainConfig
+from tacit.jobs.training.answer_threshold import origin_of_threshold, set_threshold
 from tacit.jobs.training.planning import check_batch, plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.running import (
@@ -76,18 +77,21 @@ def _plan(config: TrainConfig, records: int) -> TrainingPlan:
 
 @dataclass(frozen=True)
 class Records:
-    """The rows of a training: private ones, public ones that help, and the name and rows of a test."""
+    """The rows of a training: private ones, public ones that help, the name and rows of a test, and public ones that
+    choose a threshold."""
 
     rows: list[dict[str, str]]
     public: list[dict[str, str]]
     test: tuple[str, list[dict[str, str]]] | None
+    threshold: list[dict[str, str]] = field(default_factory=list)
 
 
 def read_records(config: TrainConfig) -> Records:
     """All rows that a configuration names."""
     roles = config.columns()
     public = [] if config.public_rows is None else read_rows(config.public_rows, roles)
-    return Records(read_rows(config.data, roles), public, rows_to_score(config, roles))
+    threshold = [] if config.rows_of_threshold is None else read_rows(config.rows_of_threshold, roles)
+    return Records(read_rows(config.data, roles), public, rows_to_score(config, roles), threshold)
 
 
 def run_of(
@@ -124,7 +128,10 @@ def run_of(
         origin_of(config.model, config.tokenizer),
         public=config.public,
         released=released or _promise_of_text(config, task, len(records.rows)),
-        helpers=(_public_help(config, len(records.public)),) if records.public else (),
+        helpers=(
+            *((_public_help(config, len(records.public)),) if records.public else ()),
+            *origin_of_threshold(config, records.threshold),
+        ),
     )
     return TrainingRun(
         task=task,
@@ -137,6 +144,7 @@ def run_of(
         team=Team.from_environment(),
         public_rows=records.public,
         shard=config.shard,
+        trained=lambda: set_threshold(task, model, tokenizer, records.threshold),
         **run_options(config, config.output, progress),
     )
 

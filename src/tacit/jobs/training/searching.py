@@ -325,7 +325,7 @@ class _Search:
             return _public_score(task, self.scoring, predict_rows(task, model, tokenizer, self.scoring))
         rows = self.records.rows[:MOST_COUNTED]
         predicted = predict_rows(task, model, tokenizer, rows, batch=1)
-        right = sum(guess == row[task.target] for guess, row in zip(predicted, rows, strict=True))
+        right = sum(task.is_right(guess, row) for guess, row in zip(predicted, rows, strict=True))
         assert self.plan.score_noise is not None
         noise = float(normal_noise(1, self.key.stream(number, b"score"))[0])
         return float(round(right + self.plan.score_noise * noise))

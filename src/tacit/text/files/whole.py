@@ -6,6 +6,7 @@ saved with `save_to_disk`, or `hf:NAME:SPLIT` from the hub (`hf:nyu-mll/glue,sst
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -72,9 +73,12 @@ def write_columns(path: Path, columns: dict[str, list[str]], *, force: bool = Fa
 
 
 def cell_string(value: object) -> str:
-    """A cell as a string; a missing one is empty, a list is joined by spaces (words and their tags)."""
+    """A cell as a string; a missing one is empty, a list is joined by spaces (words and their tags), and what has named
+    parts is JSON, also in a list."""
     if isinstance(value, ArrowCell):
         value = value.as_py()
+    if isinstance(value, dict) or (isinstance(value, list | tuple) and any(isinstance(item, dict) for item in value)):
+        return json.dumps(value, ensure_ascii=False, default=str)
     if isinstance(value, list | tuple):
         return " ".join(cell_string(item) for item in value)
     return value if isinstance(value, str) else "" if value is None else str(value)

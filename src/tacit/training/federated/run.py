@@ -78,7 +78,7 @@ class FederatedRun(TrainingRun):
 
     def _step(self) -> FederatedRound:
         _refuse_mixing(self.model)
-        encoded = self._encoded()
+        encoded = self._encoded().firsts
         device = device_of(self.model)
 
         def collate(records: Sequence[int]) -> Batch:

@@ -26,13 +26,13 @@ from tacit.training.gradients.examples import (
     Loss,
     PerExample,
     UnsupportedModelError,
-    size_of,
     without_dropout,
 )
 from tacit.training.gradients.loop import Loop
 from tacit.training.gradients.opacus import Opacus
 from tacit.training.gradients.padding import Filled, refuse_padding
 from tacit.training.gradients.taps import Taps
+from tacit.training.gradients.units import count_of
 from tacit.training.gradients.vmap import Vmap
 
 TOLERANCE = 1e-5
@@ -84,7 +84,7 @@ def check(engine: Engine, model: nn.Module, loss: Loss, batches: Sequence[Batch]
     worst = ""
     with without_dropout(model):
         for batch in batches:
-            size = size_of(batch)
+            size = count_of(batch)
             ours, alone = engine.run(batch), Loop(model, loss).run(batch)
             totals = torch.stack(list(alone.squared_norms.values())).sum(0).sqrt()
             scale = max(float(totals.max()), 1e-12)
@@ -103,7 +103,7 @@ def check(engine: Engine, model: nn.Module, loss: Loss, batches: Sequence[Batch]
                 norm_deviation = _larger(norm_deviation, float(off) / scale)
                 sum_deviation = _larger(sum_deviation, float(moved))
     return Checked(
-        engine.name, norm_deviation, sum_deviation, worst, sum(map(size_of, batches)), len(engine.parameters)
+        engine.name, norm_deviation, sum_deviation, worst, sum(map(count_of, batches)), len(engine.parameters)
     )
 
 

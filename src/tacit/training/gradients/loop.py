@@ -1,11 +1,13 @@
-"""One example at a time: slow, needs nothing but autograd, and is what every other engine is compared with."""
+"""One example at a time, with all rows of its unit: slow, needs nothing but autograd, and is what every other engine is
+compared with."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from tacit.training.gradients.examples import Batch, Loss, PerExample, part_of, size_of, trainable
+from tacit.training.gradients.examples import Batch, Loss, PerExample, part_of, trainable
+from tacit.training.gradients.units import UNITS, count_of
 
 
 class Loop:
@@ -22,13 +24,21 @@ class Loop:
         names, parameters = list(self.parameters), list(self.parameters.values())
         losses: list[Tensor] = []
         rows: list[tuple[Tensor | None, ...]] = []
-        for i in range(size_of(batch)):
-            loss = self.loss(self.model, part_of(batch, slice(i, i + 1)))
-            rows.append(torch.autograd.grad(loss.sum(), parameters, allow_unused=True))
+        for i in range(count_of(batch)):
+            loss = self.loss(self.model, _alone(batch, i)).sum()
+            rows.append(torch.autograd.grad(loss, parameters, allow_unused=True))
             losses.append(loss.detach())
         gradients = {}
         for k, name in enumerate(names):
             column = [row[k] for row in rows]
             if any(g is not None for g in column):
                 gradients[name] = torch.stack([torch.zeros_like(parameters[k]) if g is None else g for g in column])
-        return PerExample.of_gradients(torch.cat(losses), gradients)
+        return PerExample.of_gradients(torch.stack(losses), gradients)
+
+
+def _alone(batch: Batch, number: int) -> Batch:
+    """The rows of one example."""
+    if UNITS not in batch:
+        return part_of(batch, slice(number, number + 1))
+    own = batch[UNITS] == number
+    return {name: values[own] for name, values in batch.items() if name != UNITS}

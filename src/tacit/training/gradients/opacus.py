@@ -16,6 +16,7 @@ from torch import nn
 
 from tacit.errors import require
 from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError, size_of, trainable
+from tacit.training.gradients.units import added_up
 from tacit.training.memory import is_out_of_memory
 
 
@@ -68,7 +69,7 @@ class Opacus:
             for parameter in self.parameters.values():
                 parameter.grad = None
                 parameter.__dict__.pop("grad_sample", None)
-        return PerExample.of_gradients(losses, gradients)
+        return PerExample.of_gradients(*added_up(batch, losses, gradients))
 
 
 @contextmanager

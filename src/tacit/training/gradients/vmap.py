@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError, trainable
+from tacit.training.gradients.units import added_up
 from tacit.training.memory import is_out_of_memory
 
 
@@ -53,7 +54,7 @@ class Vmap:
             raise UnsupportedModelError(
                 "engine-cannot-run-model", "vmap cannot run this model: {reason}", reason=first
             ) from error
-        return PerExample.of_gradients(losses, gradients)
+        return PerExample.of_gradients(*added_up(batch, losses, gradients))
 
 
 class _Called(nn.Module):

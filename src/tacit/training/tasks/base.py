@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from tacit.errors import BadInputError
 from tacit.noise.source import public_generator
 from tacit.parameters import declared_parameters
-from tacit.training.gradients import Batch, Filled
+from tacit.training.gradients import UNITS, Batch, Filled
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -106,6 +106,21 @@ class Task(ABC):
         the terminal, never for a card."""
         return []
 
+    @property
+    def most_rows(self) -> int:
+        """How many rows a record is learned from at most: a public number. Their gradients are added up before they are
+        clipped, so it is one record all the same."""
+        return 1
+
+    def encode_rows(self, row: Row, tokenizer: PreTrainedTokenizerBase) -> list[Encoded]:
+        """The rows that are learned from, `most_rows` at most, with their targets; the loss of the record is the sum of
+        theirs."""
+        return [self.encode(row, tokenizer, train=True)]
+
+    def is_right(self, predicted: str, row: Row) -> bool:
+        """Whether a prediction is what the target column holds."""
+        return predicted == row[self.target]
+
     # Shared ---------------------------------------------------------------------------------------------------
 
     def collate(self, examples: Sequence[Encoded], tokenizer: PreTrainedTokenizerBase) -> Batch:
@@ -167,10 +182,16 @@ class Task(ABC):
         other = "right" if own == "left" else "left"
         return [(own, False), (other, False), (own, True)]
 
-    def probes(self, tokenizer: PreTrainedTokenizerBase) -> list[Batch]:
-        """Made-up batches of 3 and 5 records for checking a model: nothing of the private data is needed for that."""
+    def probes(self, tokenizer: PreTrainedTokenizerBase) -> Sequence[Batch]:
+        """Made-up batches of 3 and 5 rows for checking a model: nothing of the private data is needed for that. Where
+        records may have several rows, two rows make a record."""
         generator = public_generator(7)
-        return [self.collate([self.probe(generator, tokenizer) for _ in range(size)], tokenizer) for size in (3, 5)]
+        batches = []
+        for size in (3, 5):
+            batch = self.collate([self.probe(generator, tokenizer) for _ in range(size)], tokenizer)
+            units = {UNITS: torch.arange(size) // 2} if self.most_rows > 1 else {}
+            batches.append({**batch, **units})
+        return batches
 
     def filled(self, tokenizer: PreTrainedTokenizerBase) -> list[Filled]:
         """Made-up records, a short and a long one, each alone and filled up to several lengths, for checking that the

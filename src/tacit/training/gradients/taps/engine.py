@@ -27,6 +27,7 @@ from tacit.training.gradients.taps.experts import tapped_experts
 from tacit.training.gradients.taps.operations import OPERATIONS
 from tacit.training.gradients.taps.passes import TapPass, TapSite
 from tacit.training.gradients.taps.relative import relative_biases
+from tacit.training.gradients.units import units_of
 
 
 class _Intercept(TorchFunctionMode):
@@ -100,11 +101,14 @@ class Taps:
         self._refuse_leaks(pass_)
         self._refuse_mixtures(pass_)
         grams: Grams = {}
+        units, records, losses = units_of(batch), dict(pass_.records), losses.detach()
         with torch.no_grad():
-            norms = {name: squared_norm(record, grams) for name, record in pass_.records.items()}
-            safe = {name: safe_squared_norm(pass_.records[name], norm, grams) for name, norm in norms.items()}
+            if units is not None:
+                records, losses = {name: units.of(record) for name, record in records.items()}, units.summed(losses)
+            norms = {name: squared_norm(record, grams) for name, record in records.items()}
+            safe = {name: safe_squared_norm(records[name], norm, grams) for name, norm in norms.items()}
         shapes = {name: parameter.shape for name, parameter in self.parameters.items()}
-        return PerExample(losses.detach(), norms, dict(pass_.records), shapes, safe)
+        return PerExample(losses, norms, records, shapes, safe)
 
     @staticmethod
     def _go_back(losses: Tensor, size: int) -> None:
