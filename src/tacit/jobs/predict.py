@@ -9,19 +9,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.predictions import main_score
 from tacit.jobs.config import Config, Group, Option, Varied
-from tacit.jobs.fields import Data, Device, Force, Model, Output, Physical, Temperature
+from tacit.jobs.fields import (
+    ByClass,
+    Data,
+    Device,
+    Force,
+    GroupColumn,
+    Model,
+    Output,
+    Physical,
+    Temperature,
+    UserColumn,
+)
 from tacit.jobs.sources import needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place
 from tacit.needs import check as check_needs
 from tacit.progress import WorkProgress
 from tacit.report import Report
+
+if TYPE_CHECKING:
+    from tacit.evaluation.groups import Reader, WantedGroups
 
 
 def _pairs(value: object) -> object:
@@ -54,9 +68,44 @@ class PredictConfig(Config):
               "stands there twice then has two of them."),
     ] = None  # fmt: skip
     score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
+    group_column: GroupColumn = None
+    by_class: ByClass = False
+    user_column: Annotated[
+        UserColumn[str | None],
+        Field(description="Whose row it is: intervals of groups then draw users again, not rows."),
+        Varied(group=Group.MEASURES),
+    ] = None
+    beside: Annotated[
+        Path | None,
+        Field(description="The same model without privacy: which group pays how much for privacy?"),
+        Option(Group.MEASURES, metavar="MODEL"),
+    ] = None
     physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("batch",))] = 64
     device: Device = "auto"
     force: Annotated[Force, Field(description="Replace an existing output file.")] = False
+
+    @model_validator(mode="after")
+    def _groups_for_what_compares_them(self) -> Self:
+        if self.group_column is None and not self.by_class:
+            for name in ("user_column", "beside"):
+                if getattr(self, name) is not None:
+                    raise BadParameterError(
+                        "comparison-without-groups",
+                        "{option." + name + "} belongs to scores by group: say which groups, with {option.group_column"
+                        "[NAME]} or {option.by_class}",
+                    )
+        return self
+
+    @property
+    def scored(self) -> bool:
+        """Whether predictions are compared with the truth; scores by group need it, too."""
+        return self.score or self.group_column is not None or self.by_class
+
+    def wanted(self, read: Reader) -> WantedGroups:
+        """The groups that these options ask for, read from the rows."""
+        from tacit.evaluation.groups import wanted_groups
+
+        return wanted_groups(read, self.group_column, by_class=self.by_class, user_column=self.user_column)
 
     def needs(self) -> list[Ability]:
         from tacit.jobs.training.vector_models import is_vector_model
@@ -123,6 +172,7 @@ def predict(
     result = tacit.predict("model", ["a fine film"])
     result.predictions
     tacit.predict("model", "test.csv", score=True).scores
+    tacit.predict("model", "test.csv", group_column="dialect", beside="model-without-privacy").scores
     """
     place = None if output is None else Path(output)
     config = PredictConfig(model=Path(model), data=data, output=place, **options)

@@ -11,6 +11,7 @@ from tacit.jobs.training.planning import check_batch, plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.running import (
     IN_MEMORY,
+    RowsToScore,
     carry_out,
     file_of,
     load_network,
@@ -76,11 +77,11 @@ def _plan(config: TrainConfig, records: int) -> TrainingPlan:
 
 @dataclass(frozen=True)
 class Records:
-    """The rows of a training: private ones, public ones that help, and the name and rows of a test."""
+    """The rows of a training: private ones, public ones that help, and those of a test."""
 
     rows: list[dict[str, str]]
     public: list[dict[str, str]]
-    test: tuple[str, list[dict[str, str]]] | None
+    test: RowsToScore | None
 
 
 def read_records(config: TrainConfig) -> Records:
