@@ -270,7 +270,8 @@ Strategy = Annotated[
     StrategyName,
     Field(
         description="What is trained: bias (default for one label or number), last-2 (any number; default for tags), "
-        "lora (default otherwise), ia3, adapter, head, frozen-lstm, no-embeddings, full (default from scratch)."
+        "lora (default otherwise), ia3, adapter, head, all-layers, frozen-lstm, no-embeddings, full (default from "
+        "scratch)."
     ),
     Option(Group.MODEL),
 ]
