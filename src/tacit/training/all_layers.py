@@ -114,9 +114,7 @@ HEADS: Final[dict[str, type[PreTrainedModel]]] = {
 def on_all_layers(model: PreTrainedModel) -> PreTrainedModel:
     """The body of a pre-trained model, frozen, with a new head of the kind that the model had on all of its layers."""
     body = cast("PreTrainedModel", model.base_model)
-    kind = next(
-        (head for name, head in HEADS.items() if type(model).__name__.endswith(name[len("AutoModel") :])), None
-    )
+    kind = next((head for name, head in HEADS.items() if type(model).__name__.endswith(name[len("AutoModel") :])), None)
     config = body.config
     known = all(hasattr(config, name) for name in ("hidden_size", "num_hidden_layers"))
     if kind is None or body is model or not known or getattr(config, "is_encoder_decoder", False):

@@ -1,8 +1,8 @@
 """The layers below the lowest trained one, computed once: their output is the same in every epoch.
 
-With the strategies `head`, `last-K` and `all-layers` the embeddings and the lower layers of an encoder never change. Their output for
-each record is computed before the first step (without dropout) and kept in half precision; each step then runs only the
-layers above. The layers of both parts are those of the model itself, not copies.
+With the strategies `head`, `last-K` and `all-layers` the embeddings and the lower layers of an encoder never change.
+Their output for each record is computed before the first step (without dropout) and kept in half precision; each step
+then runs only the layers above. The layers of both parts are those of the model itself, not copies.
 
 Whether a model can be cut like this is not guessed: the two parts, one after the other, must give what the whole model
 gives on made-up records, or the model is trained as a whole.

@@ -10,7 +10,18 @@ from tacit.errors import BadParameterError
 
 FROM_SCRATCH: Final = re.compile(r"bilstm(?:-(\d+)x(\d+))?")
 RANDOM_START: Final = "from scratch"
-STRATEGIES: Final = ("full", "no-embeddings", "last-2", "head", "bias", "lora", "ia3", "adapter", "all-layers", "frozen-lstm")
+STRATEGIES: Final = (
+    "full",
+    "no-embeddings",
+    "last-2",
+    "head",
+    "bias",
+    "lora",
+    "ia3",
+    "adapter",
+    "all-layers",
+    "frozen-lstm",
+)
 """What can be trained of a model, see `tacit.training.strategies`; also last-K for any K."""
 LAST_LAYERS: Final = re.compile(r"last-(\d+)")
 

@@ -86,7 +86,7 @@ class ModelAttacks:
         return [section, *bound_of_members(Observations(*chosen), split, self.settings)]
 
     def _signals(self) -> list[str]:
-        names = ["loss"] if self.scorer.kind == CLASSIFIER else ["loss", "zlib", "length"]
+        names = ["loss", "zlib", "length"] if self.scorer.of_language else ["loss"]
         return names if self.reference is None else [*names, "reference"]
 
     def _recent_signals(self, members: Side, non_members: Side) -> dict[str, tuple[Floats, Floats]]:
@@ -105,10 +105,10 @@ class ModelAttacks:
 
     def _losses(self, name: str, side: LabeledTexts) -> Side:
         """Texts that have a loss, with it, and with that of the reference."""
-        own = self.scorer.losses(side.texts, side.labels, self.bar(f"scoring {name}"))
+        own = self.scorer.losses_of(side, self.bar(f"scoring {name}"))
         base = None
         if self.reference is not None:
-            base = self.reference.losses(side.texts, side.labels, self.bar(f"reference on {name}"))
+            base = self.reference.losses_of(side, self.bar(f"reference on {name}"))
         places = [i for i in range(len(side.texts)) if own.tokens[i] and (base is None or base.tokens[i])]
         if own.cut:
             self.facts[f"cut {name}"] = f"{own.cut:,} texts are longer than the model reads"

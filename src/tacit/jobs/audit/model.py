@@ -17,6 +17,7 @@ from tacit.auditing.models.canaries import load_canaries
 from tacit.auditing.models.claimed import ModelClaim, claim_on_card
 from tacit.auditing.models.members import read_members
 from tacit.auditing.models.one_run import check_confidence
+from tacit.auditing.models.trained import role_columns
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency
 from tacit.jobs.config import Config, Group, Option, Varied
@@ -162,7 +163,10 @@ def run(config: ModelAuditConfig, progress: WorkProgress | None = None, *, figur
     report = Report(f"Audit of the model {_name(config.model)}", facts=_facts(config, claim))
     sides = None
     if config.members is not None:
-        sides = read_members(config.members, config.non_members, config.column, config.label_column, config.format)
+        sides = read_members(
+            config.members, config.non_members, config.column, config.label_column, config.format,
+            role_columns(config.model),
+        )  # fmt: skip
         report.facts.update({"members": str(sides[0]), "non-members": str(sides[1])})
     canaries = None if config.canaries is None else load_canaries(config.canaries)
     scorer, reference = load_scorers(config.model, config.reference)
