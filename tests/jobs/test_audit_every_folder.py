@@ -14,8 +14,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import tacit  # noqa: E402
+from tacit.auditing.models.canaries import save_canaries  # noqa: E402
+from tacit.auditing.models.in_distribution import canaries_like  # noqa: E402
 from tacit.auditing.models.trained import NOT_ASKED  # noqa: E402
 from tacit.errors import BadInputError  # noqa: E402
+from tacit.noise.source import new_source  # noqa: E402
 from tests.literature.small_files import BAD, GOOD, OTHERS, write_small_models  # noqa: E402
 
 ROWS = 60
@@ -143,6 +146,33 @@ def test_an_overfitted_tagger_is_caught_and_a_private_one_is_not(place: Path, tm
     }  # fmt: skip
     assert reports["overfitted"].refuted
     assert not reports["private"].refuted
+
+
+def test_a_classifier_is_audited_by_rows_with_labels_at_random(place: Path, tmp_path: Path) -> None:
+    generator = np.random.default_rng(2)
+    words = [*GOOD, *BAD, *OTHERS]
+    texts = [" ".join(generator.choice(words, 4)) for _ in range(200)]
+    canaries = canaries_like(
+        texts, 80, source=new_source(3), labels=["neg", "pos"], kind="bigram", prefix_words=3, secret_words=3
+    )
+    save_canaries(canaries, tmp_path / "coins.jsonl")
+    trained = [{"text": c.text, "label": str(c.label)} for c in canaries if c.included]
+    options = {**SHORT, "model": str(place / "tiny-classifier"), "strategy": "full", "batch": 30}
+    reports = {}
+    for name, changes in (
+        ("overfitted", {"epochs": 150, "learning_rate": 1e-2, "label_smoothing": 0.0}),
+        ("private", {"epochs": 5, "epsilon": 1.0, "batch": len(trained)}),
+    ):
+        tacit.train("classify", trained, output=tmp_path / name, **{**options, **changes})
+        reports[name] = tacit.audit_model(
+            tmp_path / name, canaries=tmp_path / "coins.jsonl", claim_epsilon=0.5, claim_delta=1e-5
+        )
+    assert reports["overfitted"].refuted
+    assert not reports["private"].refuted
+    save_canaries(canaries_like(texts, 20, source=new_source(3)), tmp_path / "texts.jsonl")
+    with pytest.raises(BadInputError) as refused:
+        tacit.audit_model(tmp_path / "private", canaries=tmp_path / "texts.jsonl")
+    assert refused.value.code == "canaries-in-a-classifier"
 
 
 @pytest.mark.parametrize(("file", "code"), [(file, code) for file, code, _ in NOT_ASKED])

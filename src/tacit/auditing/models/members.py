@@ -57,7 +57,7 @@ def read_members(
     text was trained on is not one fact. That looks at the pool only, so fair coins stay fair."""
     named = None if roles is None else roles.named(column, label_column)
     sides = [
-        _read(source, column, label_column, format) if named is None else _read_roles(source, named, format)
+        read_texts(source, column, label_column, format) if named is None else _read_roles(source, named, format)
         for source in (members, non_members)
     ]
     if sum(side.labels is None for side in sides) == 1:
@@ -68,6 +68,24 @@ def read_members(
     times = Counter(text for side in sides for text in side.texts)
     inside, outside = (_alone(side, times) for side in sides)
     return inside, outside
+
+
+def read_texts(
+    source: object, column: str | None = None, label_column: str | None = None, format: str | None = None
+) -> LabeledTexts:
+    """The texts of a file, with their labels if their column is named."""
+    with open_table(source, format) as table:
+        names = list(choose_columns(table.columns, () if column is None else (column,), ()).texts)
+        if label_column is not None:
+            check_column(label_column, table.columns)
+            names.append(label_column)
+        table.select(names)
+        texts, labels = [], []
+        for row, values in table.rows():
+            texts.append(text_value(values[0], row, names[0]))
+            if label_column is not None:
+                labels.append(_label(values[1], row, label_column))
+    return LabeledTexts(name_of(source), texts, None if label_column is None else labels, len(texts))
 
 
 def _alone(side: LabeledTexts, times: Counter[str]) -> LabeledTexts:
@@ -87,21 +105,6 @@ def taken(side: LabeledTexts, places: Sequence[int]) -> LabeledTexts:
     labels = None if side.labels is None else [side.labels[i] for i in places]
     rows = None if side.rows is None else [side.rows[i] for i in places]
     return LabeledTexts(side.name, [side.texts[i] for i in places], labels, side.read, rows)
-
-
-def _read(source: object, column: str | None, label_column: str | None, format: str | None) -> LabeledTexts:
-    with open_table(source, format) as table:
-        names = list(choose_columns(table.columns, () if column is None else (column,), ()).texts)
-        if label_column is not None:
-            check_column(label_column, table.columns)
-            names.append(label_column)
-        table.select(names)
-        texts, labels = [], []
-        for row, values in table.rows():
-            texts.append(text_value(values[0], row, names[0]))
-            if label_column is not None:
-                labels.append(_label(values[1], row, label_column))
-    return LabeledTexts(name_of(source), texts, None if label_column is None else labels, len(texts))
 
 
 def _read_roles(source: object, roles: RoleColumns, format: str | None) -> LabeledTexts:
