@@ -103,6 +103,7 @@ _LAZY = {
     "load_vectors": "tacit.vectors",
     "VectorTable": "tacit.vectors",
     "TacitError": "tacit.errors",
+    "audit_corpus": "tacit.jobs.audit",
     "audit_mechanism": "tacit.jobs.audit",
     "audit_model": "tacit.jobs.audit",
     "audit_synthetic": "tacit.jobs.audit",

@@ -245,3 +245,32 @@ def test_a_broken_card_and_a_missing_file_exit_with_2(original, private, tmp_pat
     assert tacit(["evaluate", str(original), str(tmp_path / "none.csv"), *FAST]) == 2
     with pytest.raises(TacitError, match="given twice"):
         run(original, original, original, *FAST)
+
+
+def test_scores_by_group_stand_beside_those_of_the_originals(tmp_path: Path) -> None:
+    """The release has turned the labels' words around for one site: that group pays."""
+    original = [{**row, "site": "east" if i % 4 < 2 else "west"} for i, row in enumerate(rows(600))]
+    other = {"food": "weather", "weather": "food"}
+
+    def released(row: dict[str, str]) -> dict[str, str]:
+        if row["site"] == "east":
+            return row
+        words = row["text"].split()
+        kind = WORDS[other[row["label"]]]
+        return {**row, "text": f"today the {kind[0]} and the {kind[1]} {words[2]}"}
+
+    for name, made in (("o.csv", original), ("p.csv", [released(row) for row in original])):
+        write(tmp_path / name, made)
+    asked = (tmp_path / "o.csv", tmp_path / "p.csv", "-c", "text", "--label-column", "label")
+    result = report(*asked, "--group-column", "site", "--by-class")
+    sections = {section["title"]: section for section in result["sections"]}
+    (table, _) = sections["Scores by site"]["tables"]
+    assert {row[0] for row in table["rows"]} - {"east", "west"} == set(), "the groups of the test rows"
+    assert "p.csv: score" in table["columns"]
+    assert "originals: score" in table["columns"]
+    assert any(finding["name"].startswith("Who pays") for finding in sections["Scores by class"]["findings"])
+    with pytest.raises(BadInputError, match="no column"):
+        evaluate(tmp_path / "o.csv", tmp_path / "p.csv", columns="text", label_column="label", group_column="place",
+                 learner="tfidf", metrics="none")  # fmt: skip
+    with pytest.raises(BadParameterError, match="downstream task"):
+        evaluate(tmp_path / "o.csv", tmp_path / "p.csv", columns="text", by_class=True, metrics="none")

@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from tacit import predict  # noqa: E402
 from tacit.card import Card, ReleaseFacts  # noqa: E402
 from tacit.cli.main import run  # noqa: E402
 from tacit.guarantee import Adjacency, Guarantee, Notion, Unit  # noqa: E402
@@ -70,6 +71,71 @@ def test_what_predict_cannot_do_is_said(trained, capsys):
     (trained / "stopped" / "private" / "checkpoint.pt").touch()
     assert tacit("predict", trained / "stopped", trained / "new.csv", "--score") == 2
     assert "is not finished: go on" in capsys.readouterr().err
+
+
+def test_scores_by_group_beside_the_model_without_privacy(trained, capsys):
+    made = rows(160, seed=8)
+    with (trained / "new.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label", "dialect", "author"])
+        for i, row in enumerate(made):
+            # The model has learned the labels of the north; in the south they are turned around.
+            north = i % 4 < 2
+            label = row["label"] if north else {"pos": "neg", "neg": "pos"}[row["label"]]
+            writer.writerow([row["text"], label, "north" if north else "south", f"author {i % 2} {i // 3}"])
+    options = ("--epsilon", 8, "--batch", 100, "--epochs", 1, "-q")
+    assert train(trained, *options, "-o", trained / "private") == 0
+    capsys.readouterr()
+    asked = ("predict", trained / "private", trained / "new.csv", "--group-column", "dialect", "--by-class", "-q")
+    compared = (*asked, "--beside", trained / "model", "--user-column", "author")
+    page = trained / "groups.html"
+    assert tacit(*compared, "--html", page, "--json-file", trained / "groups.json") == 0
+    assert "Who pays for privacy in macro-F1" in capsys.readouterr().out
+    report = json.loads((trained / "groups.json").read_text())
+    assert [section["title"] for section in report["sections"]][1:] == ["Scores by dialect", "Scores by class"]
+    (table, _) = report["sections"][1]["tables"]
+    assert table["columns"][:4] == ["group", "rows", "users", "private: score"]
+    by_group = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["rows"]}
+    assert by_group["north"]["model: score"] > 0.9 > 0.2 > by_group["south"]["model: score"]
+    assert by_group["north"]["rows"] == 80
+    assert "paid for privacy" in page.read_text()
+    assert tacit(*asked, "--beside", trained / "model", "--html", page) == 2
+    assert "exists" in capsys.readouterr().err
+    python = predict(trained / "private", trained / "new.csv", group_column="dialect", beside=trained / "model")
+    assert python.scores is not None
+    assert [section.title for section in python.scores.sections][1:] == ["Scores by dialect"]
+
+
+def test_groups_that_cannot_be_compared_are_said(trained, capsys):
+    write(trained / "new.csv", rows(8))
+    place = (trained / "model", trained / "new.csv")
+    for more, message in (
+        (("--group-column", "dialect"), "dialect"),
+        (("--group-column", "id", "--beside", trained / "tiny"), "task.json"),
+        (("--score", "--beside", trained / "model"), "--group-column"),
+        (("--score", "--user-column", "id"), "--group-column"),
+        (("-o", trained / "x.csv", "--html", trained / "x.html"), "--score"),
+    ):
+        assert tacit("predict", *place, *more) == 2, more
+        assert message in capsys.readouterr().err
+    assert not (trained / "x.csv").exists()
+
+
+def test_a_test_file_is_scored_by_group_after_training(folder, capsys):  # noqa: F811
+    with (folder / "test.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label", "site"])
+        writer.writerows([row["text"], row["label"], "ab"[i % 3 == 0]] for i, row in enumerate(rows(180, seed=8)))
+    options = ("--batch", 100, "--epochs", 1, "--epsilon", 8, "-q")
+    grouped = ("--group-column", "site", "--by-class")
+    assert train(folder, *options, "--test", folder / "test.csv", *grouped, "-o", folder / "m") == 0
+    shown = capsys.readouterr().out
+    assert "Scores by site" in shown
+    assert "Scores by class" in shown
+    card = json.loads((folder / "m" / "card.json").read_text())
+    assert "group_column" not in card["configuration"], "a column of the test rows is nobody's business"
+    assert train(folder, *options, *grouped, "-o", folder / "n") == 2
+    assert "--test" in capsys.readouterr().err
 
 
 def test_a_test_file_is_scored_after_training(folder, capsys):  # noqa: F811

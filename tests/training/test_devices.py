@@ -107,7 +107,9 @@ def test_every_task_trains_and_predicts_as_on_the_processor(name, tokenizer, tmp
     both_ways(tmp_path, tokenizer, name, "full")
 
 
-@pytest.mark.parametrize("strategy", ["lora", "ia3", "bias", "head", "last-1", "no-embeddings", "frozen-lstm"])
+@pytest.mark.parametrize(
+    "strategy", ["lora", "ia3", "bias", "head", "last-1", "no-embeddings", "all-layers", "frozen-lstm"]
+)
 def test_every_strategy_trains_as_on_the_processor(strategy, tokenizer, tmp_path):  # noqa: F811
     both_ways(tmp_path, tokenizer, "classify", strategy)
 

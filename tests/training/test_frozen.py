@@ -38,7 +38,7 @@ def encoder(kind, words, head="SequenceClassification", labels=2):
     return getattr(transformers, f"{kind}For{head}")(config)
 
 
-@pytest.mark.parametrize("strategy", ["last-1", "last-2", "head"])
+@pytest.mark.parametrize("strategy", ["last-1", "last-2", "head", "all-layers"])
 @pytest.mark.parametrize("kind", ["Bert", "Roberta", "DistilBert"])
 def test_the_upper_half_has_the_gradients_of_the_whole(kind, strategy, tokenizer):  # noqa: F811
     task = Classification(length=16, labels=["neg", "pos"])

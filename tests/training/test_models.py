@@ -131,7 +131,7 @@ def bert():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("pooling", ["own", "mean"])
-@pytest.mark.parametrize("strategy", ["full", "last-1", "frozen-lstm"])
+@pytest.mark.parametrize("strategy", ["full", "last-1", "all-layers", "frozen-lstm"])
 def test_c3_checkpoints_in_sixteen_bits_are_trained_in_single_precision(strategy, pooling, dtype, tmp_path):
     folder = saved(tmp_path, bert, dtype=dtype)
     assert json.loads((tmp_path / "base" / "config.json").read_text())["dtype"] in ("bfloat16", "float16")

@@ -99,12 +99,13 @@ def test_norms_stay_exact_over_many_batches_of_the_same_shape(tokenizer):  # noq
             assert torch.allclose(ours[parameter], norms, rtol=1e-4, atol=1e-9), parameter
 
 
+@pytest.mark.parametrize("strategy", ["frozen-lstm", "all-layers"])
 @pytest.mark.parametrize("name", TASKS)
-def test_a_frozen_encoder_with_an_lstm_trains_what_is_new_and_loads_again(name, tokenizer, tmp_path):  # noqa: F811
+def test_a_frozen_encoder_trains_what_is_new_and_loads_again(name, strategy, tokenizer, tmp_path):  # noqa: F811
     task = task_of(name)
     whole = model_for(task, tokenizer)
     before = {k: v.clone() for k, v in whole.base_model.state_dict().items()}
-    model = apply_strategy(whole, "frozen-lstm")
+    model = apply_strategy(whole, strategy)
     trained = [n for n, p in model.named_parameters() if p.requires_grad]
     assert trained
     assert not any("encoder" in n for n in trained)
@@ -151,7 +152,7 @@ def test_a_model_from_scratch_starts_from_public_vectors(tokenizer, tmp_path):  
         load_model(task, "minilm", vectors="default")
 
 
-@pytest.mark.parametrize("strategy", ["lora", "ia3", "head", "bias", "last-1", "frozen-lstm"])
+@pytest.mark.parametrize("strategy", ["lora", "ia3", "head", "bias", "last-1", "all-layers", "frozen-lstm"])
 def test_random_weights_are_not_kept(strategy, tokenizer, tmp_path):  # noqa: F811
     tokenizer.save_pretrained(tmp_path)
     model, _ = load_model(Classification(labels=["a", "b"]), "bilstm", tokenizer=str(tmp_path))

@@ -12,7 +12,7 @@ from tacit.cli import ensemble
 from tacit.cli.bars import Bars
 from tacit.cli.generated import SectionedCommand, command_for
 from tacit.cli.quiet import Quiet
-from tacit.cli.reports import deliver
+from tacit.cli.reports import Page, ReportFiles, deliver
 from tacit.errors import BadParameterError
 from tacit.jobs.fields import AsJson
 from tacit.jobs.fields import Quiet as QuietOption
@@ -30,13 +30,19 @@ It does not protect the rows that are predicted for: the output holds them as th
 An ensemble ('tacit train ensemble') continues prompts instead, and every token spends budget: 'tacit predict FOLDER
 --help' explains it when FOLDER holds one.
 
+With --group-column the scores come by group, with the largest gap; --beside names the same model without privacy and
+says which group pays for it. Rows that are scored must not be private.
+
 Example: tacit predict model new-reviews.csv -o predicted.csv
+
+Example: tacit predict model test.csv --group-column dialect --beside model-without-privacy --html groups.html
 """
 
 
-class PredictionOptions(Quiet):
+class PredictionOptions(ReportFiles, Quiet):
     """How predictions are shown."""
 
+    html: Annotated[Page, Field(description="Write the scores as one page with tables.")] = None
     as_json: Annotated[AsJson, Field(description="Print the scores as one JSON object.")] = False
     quiet: Annotated[QuietOption, Field(description="No progress bar.")] = False
 
@@ -70,7 +76,12 @@ def asks_an_ensemble(arguments: Sequence[str]) -> bool:
 
 
 def predict(config: PredictConfig, shown: PredictionOptions) -> None:
-    if config.output is None and not config.score:
+    shown.check_files_for(force=config.force)
+    if (shown.html or shown.json_file) and not config.scored:
+        raise BadParameterError(
+            "report-without-scores", "a report shows scores: add {option.score}, or {option.group_column}"
+        )
+    if config.output is None and not config.scored:
         raise BadParameterError(
             "predictions-go-nowhere",
             "say where the predictions go ({option.output[predicted.csv]}), or compare them ({option.score})",
@@ -84,7 +95,7 @@ def predict(config: PredictConfig, shown: PredictionOptions) -> None:
     if result.path is not None and not shown.quiet:
         click.echo(f"{len(result):,} predictions: {result.path}", err=True)
     if result.scores is not None:
-        deliver(result.scores, None, None, as_json=shown.as_json, force=config.force)
+        deliver(result.scores, shown.html, shown.json_file, as_json=shown.as_json, force=config.force)
 
 
 command = command_for("predict", [PredictConfig, PredictionOptions], predict, help=HELP, kind=PredictCommand)

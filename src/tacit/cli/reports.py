@@ -28,29 +28,30 @@ FAILING: dict[FailOn, frozenset[Light]] = {
 }
 
 
-class ReportOptions(Config):
-    """How a command shows its report."""
+Page = Annotated[
+    Path | None, Field(description="Write one page with tables and plots. It quotes the texts."), Option(Group.RUN)
+]
 
-    job: ClassVar[str] = "report"
 
-    html: Annotated[
-        Path | None, Field(description="Write one page with tables and plots. It quotes the texts."), Option(Group.RUN)
-    ] = None
+class ReportFiles(Config):
+    """Where a report goes."""
+
+    job: ClassVar[str] = "report files"
+
+    html: Page = None
     json_file: Annotated[Path | None, Field(description="Write the report as JSON to a file."), Option(Group.RUN)] = (
         None
     )
     as_json: AsJson = False
-    force: Force = False
-    quiet: Annotated[Quiet, Field(description="No progress bar.")] = False
 
     def needs(self) -> list[Ability]:
         return [PLOTS] if self.html is not None else []
 
-    def check_files(self) -> None:
-        """Say before any work that a file cannot be written."""
+    def check_files_for(self, *, force: bool) -> None:
+        """Say before any work that a file cannot be written; with `force`, existing ones are replaced."""
         for path in (self.html, self.json_file):
             if path is not None:
-                refuse_existing(path, force=self.force)
+                refuse_existing(path, force=force)
         if self.html is not None and self.html.suffix == ".json":
             raise BadParameterError(
                 "not-a-page-name",
@@ -63,6 +64,19 @@ class ReportOptions(Config):
                 "a report for machines ends in .json: name it {better}",
                 better=self.json_file.with_suffix(".json").name,
             )
+
+
+class ReportOptions(ReportFiles):
+    """How a command shows its report."""
+
+    job: ClassVar[str] = "report"
+
+    force: Force = False
+    quiet: Annotated[Quiet, Field(description="No progress bar.")] = False
+
+    def check_files(self) -> None:
+        """Say before any work that a file cannot be written."""
+        self.check_files_for(force=self.force)
 
     def show_job(self, job: Callable[[WorkProgress], Report]) -> None:
         """Do a job under progress bars and deliver its report; for files that cannot be written nothing is begun."""

@@ -106,6 +106,8 @@ class Splits:
     releases: dict[str, Labeled]
     released_tests: dict[str, Labeled]
     remarks: list[Finding]
+    tested: Sequence[int]
+    """The places of the test rows in the test file, or in the originals where a part of them is set aside."""
 
 
 def split_comparison(comparison: ComparedRows, label: str) -> Splits:
@@ -117,6 +119,7 @@ def split_comparison(comparison: ComparedRows, label: str) -> Splits:
     if comparison.test is not None:
         train, test = everything, labeled(task, comparison.test, label)
         chosen: Sequence[int] = range(len(everything))
+        held: Sequence[int] = range(len(test))
         for name, rows in comparison.released_tests.items():
             tests[name], more = _released_rows(task, name, rows, label, range(len(rows)))
             remarks += more
@@ -130,7 +133,7 @@ def split_comparison(comparison: ComparedRows, label: str) -> Splits:
         releases[name], more = _released_rows(task, name, rows, label, chosen)
         remarks += [*more, *_changed_labels(comparison.original, name, rows)]
         check_task(task, releases[name], test)
-    return Splits(train, test, releases, tests, remarks)
+    return Splits(train, test, releases, tests, remarks, held)
 
 
 def _released_rows(

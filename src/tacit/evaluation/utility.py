@@ -9,6 +9,7 @@ from tacit.card import plain_sentence
 from tacit.errors import MissingExtraError
 from tacit.evaluation.collapse import text_flags
 from tacit.evaluation.downstream import DownstreamResult, evaluate_downstream
+from tacit.evaluation.downstream_groups import sections_by_group
 from tacit.evaluation.downstream_report import downstream_section
 from tacit.evaluation.learners import make_learner
 from tacit.evaluation.releases import ComparedRows, Splits, split_comparison
@@ -33,6 +34,7 @@ class UtilityPlan:
 
     strict    a metric whose library is missing is an error, not a remark
     measured  metrics by release and name that other machines have measured already
+    group_column, by_class    the groups of test rows whose scores are compared
     """
 
     metrics: Sequence[str]
@@ -43,6 +45,8 @@ class UtilityPlan:
     seeds: int
     sample: int
     measured: Mapping[tuple[str, str], MeasuredMetric] | None = None
+    group_column: str | None = None
+    by_class: bool = False
     progress: WorkProgress | None = None
 
 
@@ -59,6 +63,7 @@ def utility_report(comparison: ComparedRows, plan: UtilityPlan, encoder: str) ->
     if splits is not None:
         task = _downstream(comparison, splits, plan)
         report.sections.append(_with_findings(downstream_section(task), splits.remarks))
+        report.sections += sections_by_group(comparison, splits, task, plan.group_column, by_class=plan.by_class)
     if len(comparison.releases) > 1 and comparison.cards:
         report.sections.append(_tradeoff(comparison, task, similar))
     report.facts = _facts(comparison, encoder)

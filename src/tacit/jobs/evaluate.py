@@ -27,10 +27,12 @@ from tacit.evaluation.vectors import TextVectors
 from tacit.jobs.cluster import cluster_encoder, measure_releases, read_data_set
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
+    ByClass,
     Columns,
     Device,
     Encoder,
     Format,
+    GroupColumn,
     LabelColumn,
     LanguageModel,
     Original,
@@ -89,6 +91,8 @@ class EvaluateConfig(EngineOptions):
         Field(description="What is trained on the released texts; a probe is fast."),
         Option(Group.MEASURES),
     ] = "probe"
+    group_column: GroupColumn = None
+    by_class: ByClass = False
     metrics: Annotated[
         tuple[str, ...],
         CommaSeparated,
@@ -133,6 +137,11 @@ class EvaluateConfig(EngineOptions):
                 "test-without-labels",
                 "test files measure a downstream task: say where its labels are, with {option.label_column}",
             )
+        if self.label_column is None and (self.group_column is not None or self.by_class):
+            raise BadParameterError(
+                "groups-without-labels",
+                "scores by group are those of a downstream task: say where its labels are, with {option.label_column}",
+            )
         if self.private_tests and self.test is None:
             raise BadParameterError(
                 "private-test-without-test",
@@ -168,6 +177,8 @@ def run(config: EvaluateConfig, progress: WorkProgress | None = None) -> Report:
             language_model=config.language_model,
             seeds=config.seeds,
             sample=config.sample,
+            group_column=config.group_column,
+            by_class=config.by_class,
             measured=None if cluster is None else _measured(config, cluster, comparison, progress),
             progress=progress,
         )

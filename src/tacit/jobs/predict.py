@@ -16,7 +16,18 @@ from pydantic import BeforeValidator, Field, model_validator
 from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.predictions import main_score
 from tacit.jobs.config import Config, Group, Option, Varied
-from tacit.jobs.fields import Data, Device, Force, Model, Output, Physical, Temperature
+from tacit.jobs.fields import (
+    ByClass,
+    Data,
+    Device,
+    Force,
+    GroupColumn,
+    Model,
+    Output,
+    Physical,
+    Temperature,
+    UserColumn,
+)
 from tacit.jobs.sources import Source, needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place
 from tacit.needs import check as check_needs
@@ -24,6 +35,7 @@ from tacit.progress import WorkProgress
 from tacit.report import Report
 
 if TYPE_CHECKING:
+    from tacit.evaluation.groups import Reader, WantedGroups
     from tacit.training.tasks.ranked_answers import RankedAnswer
 
 
@@ -74,9 +86,44 @@ class PredictConfig(Config):
         Option(Group.DATA, metavar="FILE"),
     ] = None
     score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
+    group_column: GroupColumn = None
+    by_class: ByClass = False
+    user_column: Annotated[
+        UserColumn[str | None],
+        Field(description="Whose row it is: intervals of groups then draw users again, not rows."),
+        Varied(group=Group.MEASURES),
+    ] = None
+    beside: Annotated[
+        Path | None,
+        Field(description="The same model without privacy: which group pays how much for privacy?"),
+        Option(Group.MEASURES, metavar="MODEL"),
+    ] = None
     physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("batch",))] = 64
     device: Device = "auto"
     force: Annotated[Force, Field(description="Replace an existing output file.")] = False
+
+    @model_validator(mode="after")
+    def _groups_for_what_compares_them(self) -> Self:
+        if self.group_column is None and not self.by_class:
+            for name in ("user_column", "beside"):
+                if getattr(self, name) is not None:
+                    raise BadParameterError(
+                        "comparison-without-groups",
+                        "{option." + name + "} belongs to scores by group: say which groups, with {option.group_column"
+                        "[NAME]} or {option.by_class}",
+                    )
+        return self
+
+    @property
+    def scored(self) -> bool:
+        """Whether predictions are compared with the truth; scores by group need it, too."""
+        return self.score or self.group_column is not None or self.by_class
+
+    def wanted(self, read: Reader) -> WantedGroups:
+        """The groups that these options ask for, read from the rows."""
+        from tacit.evaluation.groups import wanted_groups
+
+        return wanted_groups(read, self.group_column, by_class=self.by_class, user_column=self.user_column)
 
     def needs(self) -> list[Ability]:
         from tacit.jobs.training.vector_models import is_vector_model
@@ -177,6 +224,7 @@ def predict(
     result = tacit.predict("model", ["a fine film"])
     result.predictions
     tacit.predict("model", "test.csv", score=True).scores
+    tacit.predict("model", "test.csv", group_column="dialect", beside="model-without-privacy").scores
     """
     place = None if output is None else Path(output)
     config = PredictConfig(model=Path(model), data=data, output=place, **options)

@@ -71,6 +71,7 @@ JOBS: Final[dict[str, JobPlace]] = {
     "audit vectors": JobPlace("tacit.jobs.audit.vectors", "VectorAuditConfig"),
     "audit model": JobPlace("tacit.jobs.audit.model", "ModelAuditConfig"),
     "audit synthetic": JobPlace("tacit.jobs.audit.synthetic", "SyntheticAuditConfig"),
+    "audit corpus": JobPlace("tacit.jobs.audit.corpus", "CorpusAuditConfig"),
     "audit canaries": JobPlace("tacit.jobs.audit.canaries", "CanariesConfig"),
     "calibrate laplace": JobPlace("tacit.jobs.calibrate", "LaplaceConfig"),
     "calibrate gaussian": JobPlace("tacit.jobs.calibrate", "GaussianConfig"),

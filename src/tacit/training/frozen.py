@@ -1,8 +1,8 @@
 """The layers below the lowest trained one, computed once: their output is the same in every epoch.
 
-With the strategies `head` and `last-K` the embeddings and the lower layers of an encoder never change. Their output for
-each record is computed before the first step (without dropout) and kept in half precision; each step then runs only the
-layers above. The layers of both parts are those of the model itself, not copies.
+With the strategies `head`, `last-K` and `all-layers` the embeddings and the lower layers of an encoder never change.
+Their output for each record is computed before the first step (without dropout) and kept in half precision; each step
+then runs only the layers above. The layers of both parts are those of the model itself, not copies.
 
 Whether a model can be cut like this is not guessed: the two parts, one after the other, must give what the whole model
 gives on made-up records, or the model is trained as a whole.
@@ -34,6 +34,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from transformers.modeling_outputs import BaseModelOutput
 
 from tacit.devices import device_of, moved
 from tacit.noise.source import public_generator
@@ -63,6 +64,13 @@ class PassOn(nn.Module):
         states = inputs_embeds if inputs_embeds is not None else next(x for x in given if x is not None)
         assert isinstance(states, Tensor)
         return states
+
+
+class PassOnStates(nn.Module):
+    """Stands where a whole body was: takes the states that it has computed already."""
+
+    def forward(self, inputs_embeds: Tensor, **_: object) -> BaseModelOutput:
+        return BaseModelOutput(last_hidden_state=inputs_embeds)
 
 
 @dataclass
@@ -130,6 +138,10 @@ def _halves(model: nn.Module) -> Halves | None:
     body = getattr(model, prefix, None) if prefix else None
     if not isinstance(body, nn.Module):
         return None
+    if getattr(body, "wholly_frozen", False):
+        top = _opened(model)
+        top._modules[prefix] = PassOnStates()
+        return Halves(body, top)
     path = next((path for path in LAYER_LISTS if _has(body, path)), None)
     embeddings = getattr(body, "embeddings", None)
     if path is None or not isinstance(embeddings, nn.Module):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt", "vocab.json")
 EMBEDDING = 100
-OUR_KINDS = ("tacit-bilstm", "tacit-encoder-lstm", "tacit-mean-pooled")
+OUR_KINDS = ("tacit-bilstm", "tacit-encoder-lstm", "tacit-encoder-layers", "tacit-mean-pooled")
 POOLINGS = ("auto", "mean", "own")
 CAUSAL = "AutoModelForCausalLM"
 LANGUAGE_TASKS = ("write", "fill", "translate")
@@ -253,6 +253,7 @@ def know_our_networks(folder: str) -> None:
     """transformers finds our own kinds of models once they are imported, and then runs no code of the folder."""
     settings = Path(folder) / "config.json"
     if settings.is_file() and json.loads(settings.read_text(encoding="utf-8")).get("model_type") in OUR_KINDS:
+        import tacit.training.all_layers
         import tacit.training.networks
         import tacit.training.pooled  # noqa: F401
 

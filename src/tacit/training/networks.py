@@ -241,10 +241,10 @@ class EncoderLstmModel(_EncoderLstm):
 # Heads --------------------------------------------------------------------------------------------------------------
 
 
-class _WithHead:
-    """Body and head; mixed into the bases above."""
+class WithHead:
+    """Body and head; mixed into the bases of bodies."""
 
-    body_class: ClassVar[type[BiLstmModel] | type[EncoderLstmModel]]
+    body_class: ClassVar[type[PreTrainedModel]]
     outputs: ClassVar[int | None] = None
 
     def __init__(self, config: Any) -> None:
@@ -258,15 +258,20 @@ class _WithHead:
         return embeddings
 
     def states(
-        self, input_ids: Tensor, attention_mask: Tensor | None, more: dict[str, Tensor]
+        self, input_ids: Tensor | None, attention_mask: Tensor | None, more: dict[str, Tensor]
     ) -> tuple[Tensor, Tensor]:
-        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        """The states of all positions, and which of them count. Without word pieces, `more` has what a frozen part
+        made of them."""
+        mask = attention_mask
+        if mask is None:
+            assert input_ids is not None
+            mask = torch.ones_like(input_ids)
         return self.body(input_ids=input_ids, attention_mask=mask, **more).last_hidden_state, mask
 
 
-class _ForSequences(_WithHead):
+class ForSequences(WithHead):
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Tensor
+        self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, **more: Tensor
     ) -> SequenceClassifierOutput:
         states, mask = self.states(input_ids, attention_mask, more)
         weights = mask.to(states.dtype)[..., None]
@@ -274,42 +279,44 @@ class _ForSequences(_WithHead):
         return SequenceClassifierOutput(logits=self.head(mean))
 
 
-class _ForTokens(_WithHead):
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Tensor) -> TokenClassifierOutput:
+class ForTokens(WithHead):
+    def forward(
+        self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, **more: Tensor
+    ) -> TokenClassifierOutput:
         return TokenClassifierOutput(logits=self.head(self.states(input_ids, attention_mask, more)[0]))
 
 
-class _ForAnswers(_WithHead):
+class ForAnswers(WithHead):
     outputs = 2
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **more: Tensor
+        self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, **more: Tensor
     ) -> QuestionAnsweringModelOutput:
         start, end = self.head(self.states(input_ids, attention_mask, more)[0]).unbind(-1)
         return QuestionAnsweringModelOutput(start_logits=start, end_logits=end)
 
 
-class BiLstmForSequenceClassification(_ForSequences, _BiLstm):
+class BiLstmForSequenceClassification(ForSequences, _BiLstm):
     body_class = BiLstmModel
 
 
-class BiLstmForTokenClassification(_ForTokens, _BiLstm):
+class BiLstmForTokenClassification(ForTokens, _BiLstm):
     body_class = BiLstmModel
 
 
-class BiLstmForQuestionAnswering(_ForAnswers, _BiLstm):
+class BiLstmForQuestionAnswering(ForAnswers, _BiLstm):
     body_class = BiLstmModel
 
 
-class EncoderLstmForSequenceClassification(_ForSequences, _EncoderLstm):
+class EncoderLstmForSequenceClassification(ForSequences, _EncoderLstm):
     body_class = EncoderLstmModel
 
 
-class EncoderLstmForTokenClassification(_ForTokens, _EncoderLstm):
+class EncoderLstmForTokenClassification(ForTokens, _EncoderLstm):
     body_class = EncoderLstmModel
 
 
-class EncoderLstmForQuestionAnswering(_ForAnswers, _EncoderLstm):
+class EncoderLstmForQuestionAnswering(ForAnswers, _EncoderLstm):
     body_class = EncoderLstmModel
 
 

@@ -10,7 +10,18 @@ from tacit.errors import BadParameterError
 
 FROM_SCRATCH: Final = re.compile(r"bilstm(?:-(\d+)x(\d+))?")
 RANDOM_START: Final = "from scratch"
-STRATEGIES: Final = ("full", "no-embeddings", "last-2", "head", "bias", "lora", "ia3", "adapter", "frozen-lstm")
+STRATEGIES: Final = (
+    "full",
+    "no-embeddings",
+    "last-2",
+    "head",
+    "bias",
+    "lora",
+    "ia3",
+    "adapter",
+    "all-layers",
+    "frozen-lstm",
+)
 """What can be trained of a model, see `tacit.training.strategies`; also last-K for any K."""
 LAST_LAYERS: Final = re.compile(r"last-(\d+)")
 
@@ -20,6 +31,7 @@ USUAL_RATES: Final[Mapping[str, float]] = {
     "adapter": 1e-3,
     "head": 5e-3,
     "bias": 5e-3,
+    "all-layers": 1e-2,
     "frozen-lstm": 2e-3,
     RANDOM_START: 5e-3,
     "full": 5e-4,

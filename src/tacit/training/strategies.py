@@ -7,6 +7,7 @@ head             the head only, on a frozen encoder
 bias             biases, layer norms and the head (BiTFiT; Bu et al. 2022)
 lora, ia3        small matrices or vectors beside frozen weights, and the head (Hu et al. 2022; Liu et al. 2022)
 adapter          a small bottleneck behind the two parts of every layer, and the head (`adapters`; Houlsby et al. 2019)
+all-layers       a new head that reads all layers of a frozen encoder side by side (`all_layers`)
 frozen-lstm      a new bidirectional LSTM and head on a frozen encoder (Senge et al. 2022, `Tr/No/LSTM`)
 
 The output layer of a language model is pre-trained like the rest, so lora and ia3 leave it as it is; a head that is new
@@ -54,6 +55,10 @@ def apply_strategy(model: PreTrainedModel, strategy: str, *, rank: int = 8) -> P
         from tacit.training.networks import on_frozen_encoder
 
         return on_frozen_encoder(model)
+    if strategy == "all-layers":
+        from tacit.training.all_layers import on_all_layers
+
+        return on_all_layers(model)
     if strategy in ("lora", "ia3"):
         return _with_lora(model, rank) if strategy == "lora" else _with_ia3(model)
     if strategy == "adapter":

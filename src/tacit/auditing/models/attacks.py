@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from tacit.arrays import Floats
 from tacit.auditing.models import membership
 from tacit.auditing.models.blind import blind
-from tacit.auditing.models.bounds import BoundSettings, Split, bound_of_members, bounds_of_canaries
+from tacit.auditing.models.bounds import BoundSettings, CanaryLosses, Split, bound_of_members, bounds_of_canaries
 from tacit.auditing.models.canaries import Canary, canary_section, exposures
 from tacit.auditing.models.ceilings import ceiling_table
 from tacit.auditing.models.difficulty import difficulty_signals
 from tacit.auditing.models.extraction import compare, extraction_section, sample
+from tacit.auditing.models.in_distribution import is_in_distribution, recognized_section
 from tacit.auditing.models.members import LabeledTexts
 from tacit.auditing.models.memorization import bleu, memorization_section, repeats
 from tacit.auditing.models.min_k import min_k_signal
@@ -39,7 +42,6 @@ WORST = 8
 REWRITTEN = 300
 REWRITTEN_AT_ONCE = 64
 WRITER = "causal language model"
-CLASSIFIER = "classifier"
 AUTOENCODER = "autoencoder"
 
 
@@ -86,7 +88,7 @@ class ModelAttacks:
         return [section, *bound_of_members(Observations(*chosen), split, self.settings)]
 
     def _signals(self) -> list[str]:
-        names = ["loss"] if self.scorer.kind == CLASSIFIER else ["loss", "zlib", "length"]
+        names = ["loss", "zlib", "length"] if self.scorer.of_language else ["loss"]
         return names if self.reference is None else [*names, "reference"]
 
     def _recent_signals(self, members: Side, non_members: Side) -> dict[str, tuple[Floats, Floats]]:
@@ -105,10 +107,10 @@ class ModelAttacks:
 
     def _losses(self, name: str, side: LabeledTexts) -> Side:
         """Texts that have a loss, with it, and with that of the reference."""
-        own = self.scorer.losses(side.texts, side.labels, self.bar(f"scoring {name}"))
+        own = self.scorer.losses_of(side, self.bar(f"scoring {name}"))
         base = None
         if self.reference is not None:
-            base = self.reference.losses(side.texts, side.labels, self.bar(f"reference on {name}"))
+            base = self.reference.losses_of(side, self.bar(f"reference on {name}"))
         places = [i for i in range(len(side.texts)) if own.tokens[i] and (base is None or base.tokens[i])]
         if own.cut:
             self.facts[f"cut {name}"] = f"{own.cut:,} texts are longer than the model reads"
@@ -116,24 +118,47 @@ class ModelAttacks:
 
     def canaries(self, canaries: Sequence[Canary]) -> list[Section]:
         """The sections about canaries: how well the model knows made-up secrets, and the lower bounds on epsilon."""
-        if self.scorer.kind == CLASSIFIER:
+        self._check_canaries(canaries)
+        confidence, source = self.settings.confidence, new_source(self.settings.seed)
+        own = self._canary_losses(self.scorer, canaries, "scoring canaries")
+        base = None
+        if self.reference is not None:
+            base = self._canary_losses(self.reference, canaries, "reference on canaries")
+        of_format = [canary for canary in canaries if not is_in_distribution(canary)]
+        others = [canary for canary in canaries if is_in_distribution(canary)]
+        sections = []
+        if of_format:
+
+            def losses(texts: Sequence[str]) -> Floats:
+                return self.scorer.losses(texts, None, self.bar("scoring canaries")).total
+
+            sections.append(canary_section(exposures(losses, of_format, source=source, confidence=confidence)))
+        if others:
+            signal = -own(others) if base is None else base(others) - own(others)
+            about = "The beginning of an ordinary text, then an unlikely secret, put into the training data by a coin."
+            title = "Canaries in the distribution"
+            sections.append(recognized_section(others, signal, title, about, confidence=confidence))
+        return [*sections, *bounds_of_canaries(own, canaries, self.settings, baseline=base)]
+
+    def _check_canaries(self, canaries: Sequence[Canary]) -> None:
+        if not self.scorer.of_language and any(canary.label is None for canary in canaries):
             raise BadInputError(
                 "canaries-in-a-classifier",
-                "{name} is a classifier: canaries are texts that a language model can prefer",
+                "{name} is a classifier: canaries for it are rows with labels; make them with 'tacit audit canaries' "
+                "from example rows ({option.like}, {option.label_column})",
                 name=self.scorer.name,
             )
 
-        def losses(texts: Sequence[str]) -> Floats:
-            return self.scorer.losses(texts, None, self.bar("scoring canaries")).total
-
-        def baseline(texts: Sequence[str]) -> Floats:
-            assert self.reference is not None
-            return self.reference.losses(texts, None, self.bar("reference on canaries")).total
-
-        confidence, source = self.settings.confidence, new_source(self.settings.seed)
-        exposed = canary_section(exposures(losses, canaries, source=source, confidence=confidence))
-        known = None if self.reference is None else baseline
-        return [exposed, *bounds_of_canaries(losses, canaries, self.settings, baseline=known)]
+    def _canary_losses(self, scorer: Scorer, canaries: Sequence[Canary], name: str) -> CanaryLosses:
+        """Losses of canaries, worked out once: of the secret after its prefix where the model reads from left to right,
+        of the label where it gives labels, else of the whole text."""
+        labels = None if scorer.of_language else [str(canary.label) for canary in canaries]
+        losses = scorer.losses([canary.text for canary in canaries], labels, self.bar(name)).total
+        if isinstance(scorer, CausalScorer) and any(canary.prefix for canary in canaries):
+            before = scorer.losses([canary.prefix for canary in canaries], None, self.bar(f"{name}: prefixes")).total
+            losses = losses - np.where([bool(canary.prefix) for canary in canaries], before, 0.0)
+        known = {canary.text: float(loss) for canary, loss in zip(canaries, losses.tolist(), strict=True)}
+        return lambda some: np.array([known[canary.text] for canary in some])
 
     def extraction(self, inside: LabeledTexts, outside: LabeledTexts, count: int, prompts: Sequence[str]) -> Section:
         """The section about what the model writes by itself, and whether it stands in the training texts."""

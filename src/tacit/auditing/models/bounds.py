@@ -40,7 +40,8 @@ Split = Literal["coins", "random", "unknown"]
 """How it was decided before training which texts are members: a fair coin for each, a random split of one pool, or in
 another way."""
 
-Losses = Callable[[Sequence[str]], Floats]
+CanaryLosses = Callable[[Sequence[Canary]], Floats]
+"""The loss of each canary; smaller for what looks trained on."""
 
 USUAL_DELTA = 1e-5
 IMPLAUSIBLE = 1e-6
@@ -98,7 +99,7 @@ def bound_of_members(observed: Observations, split: Split, settings: BoundSettin
 
 
 def bounds_of_canaries(
-    losses: Losses, canaries: Sequence[Canary], settings: BoundSettings, *, baseline: Losses | None = None
+    losses: CanaryLosses, canaries: Sequence[Canary], settings: BoundSettings, *, baseline: CanaryLosses | None = None
 ) -> list[Section]:
     """One lower bound for each number of insertions, all of them together at the confidence of the settings."""
     by_coins = settings.adjacency is Adjacency.ADD_REMOVE

@@ -131,12 +131,19 @@ class CanaryFormat:
 
 @dataclass(frozen=True)
 class Canary:
-    """A secret, how often it is inserted if its coin says so, and the coin."""
+    """A secret, how often it is inserted if its coin says so, and the coin.
+
+    pattern  the public format of all candidates; empty for a canary in the distribution (`in_distribution`)
+    prefix   what stands before the secret there
+    label    the label of its row, if rows have one
+    """
 
     text: str
     pattern: str
     repeats: int
     included: bool
+    prefix: str = ""
+    label: str | None = None
 
     @property
     def insertions(self) -> int:
@@ -170,14 +177,26 @@ def insert(texts: Sequence[str], canaries: Sequence[Canary], source: Source) -> 
     return [everything[place] for place in source.generator.permutation(len(everything))]
 
 
+def inserted_canaries(canaries: Sequence[Canary], source: Source) -> list[Canary]:
+    """The included canaries in a random order, each as often as it is inserted."""
+    everything = [canary for canary in canaries for _ in range(canary.insertions)]
+    return [everything[place] for place in source.generator.permutation(len(everything))]
+
+
 def save_canaries(canaries: Sequence[Canary], path: str | Path, *, force: bool = False) -> None:
     """One JSON object a line. The file says which coins fell how: keep it from people who train or guess. Only its
     owner can read it."""
     target = Path(path)
     refuse_existing(target, force=force)
-    lines = (json.dumps({"text": c.text, "format": c.pattern, "repeats": c.repeats, "included": c.included})
-             for c in canaries)  # fmt: skip
+    lines = (json.dumps(_as_json(canary)) for canary in canaries)
     put(target, "".join(f"{line}\n" for line in lines), private=True)
+
+
+def _as_json(canary: Canary) -> dict[str, object]:
+    row: dict[str, object] = {"text": canary.text, "format": canary.pattern, "repeats": canary.repeats,
+                              "included": canary.included}  # fmt: skip
+    more = {"prefix": canary.prefix, "label": canary.label}
+    return {**row, **{name: value for name, value in more.items() if value}}
 
 
 def load_canaries(path: str | Path) -> list[Canary]:
@@ -193,7 +212,15 @@ def load_canaries(path: str | Path) -> list[Canary]:
             row = json.loads(line)
             if not isinstance(row["included"], bool) or int(row["repeats"]) < 1:
                 raise ValueError
-            canaries.append(Canary(str(row["text"]), str(row["format"]), int(row["repeats"]), row["included"]))
+            label = row.get("label")
+            canaries.append(
+                Canary(
+                    str(row["text"]), str(row["format"]), int(row["repeats"]), row["included"],
+                    str(row.get("prefix", "")), None if label is None else str(label),
+                )
+            )  # fmt: skip
+            if not canaries[-1].text.startswith(canaries[-1].prefix):
+                raise ValueError
         except (ValueError, KeyError, TypeError):
             raise BadInputError(
                 "not-a-canary",
@@ -300,12 +327,16 @@ def _fitted(losses: Floats) -> tuple[tuple[float, float, float], float]:
     return law, float(kstest(losses, skewnorm(*law).cdf).pvalue)
 
 
-def observations(losses: Losses, canaries: Sequence[Canary], *, baseline: Losses | None = None) -> Observations:
+def observations(
+    losses: Callable[[Sequence[Canary]], Floats],
+    canaries: Sequence[Canary],
+    *,
+    baseline: Callable[[Sequence[Canary]], Floats] | None = None,
+) -> Observations:
     """Scores for the one-run audit: the loss turned around, less that of a reference model where one is given."""
-    texts = [canary.text for canary in canaries]
-    scores = -np.asarray(losses(texts), dtype=np.float64)
+    scores = -np.asarray(losses(canaries), dtype=np.float64)
     if baseline is not None:
-        scores = scores + np.asarray(baseline(texts), dtype=np.float64)
+        scores = scores + np.asarray(baseline(canaries), dtype=np.float64)
     coins = np.array([canary.included for canary in canaries])
     return Observations(scores[coins], scores[~coins])
 

@@ -34,8 +34,12 @@ class ModelClaim:
 
 def claim_on_card(model: object) -> ModelClaim | None:
     """The claim of the card in the folder of a model; None without a card, or if the card promises nothing."""
-    path = Path(model) / CARD if isinstance(model, str | Path) else None
-    if path is None or not path.is_file():
+    return claim_of_card(Path(model) / CARD, f"the {CARD} of the model") if isinstance(model, str | Path) else None
+
+
+def claim_of_card(path: Path, source: str) -> ModelClaim | None:
+    """The claim of a card; None if there is none, or if it promises nothing."""
+    if not path.is_file():
         return None
     guarantee = Card.of_file(path).guarantee
     if guarantee.notion is Notion.NONE:
@@ -43,9 +47,9 @@ def claim_on_card(model: object) -> ModelClaim | None:
     if guarantee.notion not in (Notion.PURE, Notion.APPROXIMATE) or guarantee.adjacency not in TESTABLE:
         raise BadInputError(
             "claim-cannot-be-tested",
-            "the card of the model promises {notion} for {neighbors}, which an attack on a trained model cannot test: "
-            "give {option.claim_epsilon} and {option.claim_delta} for its training records",
+            "the card promises {notion} for {neighbors}, which this attack cannot test: give {option.claim_epsilon} "
+            "and {option.claim_delta} for the training records",
             notion=guarantee.notion.label,
             neighbors=guarantee.adjacency.value,
         )
-    return ModelClaim(guarantee.exponent(), guarantee.delta, guarantee.adjacency, f"the {CARD} of the model")
+    return ModelClaim(guarantee.exponent(), guarantee.delta, guarantee.adjacency, source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,10 @@ import torch
 
 from tacit.arrays import Floats
 from tacit.auditing.models.canaries import Losses
+from tacit.auditing.models.scores.losses import TextLosses, finite_losses
+from tacit.auditing.models.scores.networks import CausalScorer
 from tacit.devices import device_of, moved
+from tacit.progress import StepProgress
 from tacit.training.synthesis import PrivateWriter
 
 if TYPE_CHECKING:
@@ -39,3 +43,24 @@ def writer_losses(writer: PrivateWriter, model: PreTrainedModel, tokenizer: PreT
         return total / len(frequent)
 
     return losses
+
+
+class WriterScorer(CausalScorer):
+    """The model of 'tacit synthesize --by training': texts under its control codes, as in training. Labels are not
+    looked at: the loss is the mean over the codes of the most frequent ones."""
+
+    def __init__(self, folder: Path, longest: int) -> None:
+        writer = PrivateWriter.open(folder)
+        model, tokenizer = writer.load()
+        super().__init__(model, tokenizer, folder.name, writer.task.length, longest)
+        self._losses_under_codes = writer_losses(writer, self.model, tokenizer)
+
+    def losses(
+        self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
+    ) -> TextLosses:
+        rows, cut = self._rows(texts)
+        total = self._losses_under_codes(texts)
+        if progress:
+            progress(len(texts), len(texts))
+        tokens = np.array([max(1, len(row)) for row in rows], dtype=np.int64)
+        return TextLosses(finite_losses(total, self.name), tokens, cut)

@@ -12,7 +12,12 @@ HELP = """Make canaries: made-up secrets of a public format, each included by it
 Add the texts of the output to the training data, train, and run 'tacit audit model MODEL --canaries SECRET'. The
 secret file says how the coins fell: keep it from whoever trains.
 
+With --like, canaries begin like ordinary texts and end in an unlikely secret: models remember them far better, and
+synthetic texts echo them ('tacit audit corpus'). With --label-column they are rows with labels, for classifiers.
+
 Example: tacit audit canaries -n 1000 -o add-to-training.txt --secret canaries.jsonl
+
+Example: tacit audit canaries --like others.csv -l label -o add-to-training.csv --secret canaries.jsonl
 """
 
 

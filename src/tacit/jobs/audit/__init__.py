@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tacit.jobs.audit.corpus import audit_corpus
 from tacit.jobs.audit.mechanism import audit_mechanism
 from tacit.jobs.audit.model import audit_model
 from tacit.jobs.audit.synthetic import audit_synthetic
@@ -11,7 +12,7 @@ from tacit.jobs.audit.text import audit_text
 from tacit.jobs.audit.vectors import audit_vectors
 from tacit.report import Report
 
-__all__ = ["audit", "audit_mechanism", "audit_model", "audit_synthetic", "audit_text", "audit_vectors"]
+__all__ = ["audit", "audit_corpus", "audit_mechanism", "audit_model", "audit_synthetic", "audit_text", "audit_vectors"]
 
 
 def audit(audited: Any = None, private: object = None, /, **options: Any) -> Report:

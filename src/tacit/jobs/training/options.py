@@ -17,10 +17,12 @@ from tacit.jobs.fields import (
     AutoDelta,
     Batch,
     Bound,
+    ByClass,
     Clipping,
     Data,
     DatasetOfInput,
     Device,
+    GroupColumn,
     Labels,
     LearningRate,
     Ledger,
@@ -140,7 +142,19 @@ class TaskTraining(TaskRows, EitherNeighbors):
         Field(description="All labels, with commas, if they are known: then DATA does not even show which ones occur."),
     ] = ()
     test: TestRows = None
+    group_column: GroupColumn = None
+    by_class: ByClass = False
     tensorboard: Tensorboard = False
+
+    @model_validator(mode="after")
+    def _groups_are_of_test_rows(self) -> Self:
+        if self.test is None and (self.group_column is not None or self.by_class):
+            raise BadParameterError(
+                "groups-without-test",
+                "scores by group are those of test rows, which are not private: give {option.test[ROWS]}, or score "
+                "later, with 'tacit predict'",
+            )
+        return self
 
     @property
     def chosen_start_seed(self) -> int:

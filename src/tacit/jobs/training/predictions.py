@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from tacit.devices import device_named
 from tacit.errors import BadInputError, BadParameterError
+from tacit.evaluation.groups import Answers, WantedGroups
 from tacit.jobs.predict import (
     PredictConfig,
     PredictionResult,
 )
 from tacit.jobs.training.answer_threshold import fitted_threshold
+from tacit.jobs.training.compared import beside_answers, columns_of_task, named_column, rows_of_columns
 from tacit.jobs.training.running import name_of, read_rows, score_section
 from tacit.progress import WorkProgress
 from tacit.report import Report
@@ -43,18 +45,11 @@ def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> Predictio
                 task=task.name,
             )
         task.temperature = config.temperature
-    usual = task.columns or {role: role for role in task.roles if role not in task.optional_roles}
-    names = {**usual, **config.named_columns(task.roles)}
-    if config.score and task.target and task.target not in names:
-        raise BadInputError(
-            "target-column-unknown",
-            "the model does not say which column its {target} had: name it with {option.role_columns} ({target}=NAME)",
-            target=task.target,
-        )
-    needed = [role for role in names if role != task.target or config.score]
+    names = columns_of_task(task, config)
+    needed = [role for role in names if role != task.target or config.scored]
     everything = read_columns(config.data, [names[role] for role in needed], rest=True)
-    cells = {role: everything[names[role]] for role in needed}
-    rows = [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
+    rows = rows_of_columns(everything, names, needed)
+    wanted = config.wanted(lambda column: named_column(everything, column)) if config.scored else WantedGroups()
     best, threshold = None, None
     remarks: tuple[str, ...] = ()
     if isinstance(task, Answering):
@@ -79,10 +74,14 @@ def predict_for_rows(config: PredictConfig, progress: WorkProgress) -> Predictio
             columns[config.prediction_column + BEST] = [_as_json(answers) for answers in best]
         write_columns(config.output, columns, force=config.force)
     scores = None
-    if config.score:
+    if config.scored:
         truth = [row[task.target] for row in rows] if task.target else predicted
         title = f"{config.model.name} on {name_of(config.data)}"
-        scores = Report("Predictions", [score_section(task, truth, predicted, title=title)])
+        beside = beside_answers(
+            config, task.scored_as, lambda done: progress("predicting by the other model", done, len(rows))
+        )
+        by_group = wanted.sections(task.scored_as, truth, Answers(config.model.name, [predicted]), beside)
+        scores = Report("Predictions", [score_section(task, truth, predicted, title=title), *by_group])
     return PredictionResult(task.name, predicted, scores, config.output, best, threshold, remarks)
 
 

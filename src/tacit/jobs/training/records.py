@@ -12,6 +12,7 @@ from tacit.jobs.training.planning import check_batch, plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.jobs.training.running import (
     IN_MEMORY,
+    RowsToScore,
     carry_out,
     file_of,
     load_network,
@@ -77,12 +78,12 @@ def _plan(config: TrainConfig, records: int) -> TrainingPlan:
 
 @dataclass(frozen=True)
 class Records:
-    """The rows of a training: private ones, public ones that help, the name and rows of a test, and public ones that
-    choose a threshold."""
+    """The rows of a training: private ones, public ones that help, those of a test, and public ones that choose a
+    threshold."""
 
     rows: list[dict[str, str]]
     public: list[dict[str, str]]
-    test: tuple[str, list[dict[str, str]]] | None
+    test: RowsToScore | None
     threshold: list[dict[str, str]] = field(default_factory=list)
 
 

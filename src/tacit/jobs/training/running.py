@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -13,6 +14,7 @@ from torch import nn
 from tacit.account.release_charge import ReleaseCharge
 from tacit.devices import device_named
 from tacit.errors import BadParameterError
+from tacit.evaluation.groups import Answers, WantedGroups, wanted_groups
 from tacit.evaluation.predictions import measured_section, prediction_section
 from tacit.jobs.charging import charging_rows
 from tacit.jobs.training.options import PrivateTraining, TaskTraining
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 IN_MEMORY = "rows in memory"
+THIS_MODEL = "this model"
 
 
 def task_of(config: TaskTraining) -> Task:
@@ -69,6 +72,15 @@ def name_of(data: object) -> str:
     return IN_MEMORY if is_in_memory(data) else str(data)
 
 
+@dataclass(frozen=True)
+class RowsToScore:
+    """Rows that are not private, what a report calls them, and the groups that it compares."""
+
+    name: str
+    rows: Sequence[Row] = field(repr=False)
+    wanted: WantedGroups = field(repr=False, default_factory=WantedGroups)
+
+
 class ConfiguredRun(TypedDict):
     """The arguments of a run that its configuration names."""
 
@@ -97,12 +109,12 @@ def carry_out(
     run: TrainingRun,
     progress: TrainingProgress,
     *,
-    test: tuple[str, Sequence[Row]] | None = None,
+    test: RowsToScore | None = None,
     notes: tuple[str, ...] = (),
 ) -> TrainingResult:
     """Train to the end, save, and score. Of several processes only the first one speaks.
 
-    test   the name of rows that are not private, and the rows
+    test   rows that are not private, on which the finished model is scored
     """
     first = run.team.first
     if first:
@@ -111,7 +123,7 @@ def carry_out(
         run.prepared = progress.prepared
     with charging_run(config, run.private) if first else contextlib.nullcontext(run.charge) as run.charge:
         guarantee = run.run(progress.stepped, resume=config.resume)
-    scores = _scores(run, *test) if test and first else None
+    scores = scores_of(run.task, run.model, run.tokenizer, test) if test and first else None
     result = TrainingResult(
         guarantee, run.folder, run.task.name, scores, run.checked, first, run.configuration, plan=run.plan
     )
@@ -124,17 +136,13 @@ def charging_run(config: PrivateTraining, private: Path) -> contextlib.AbstractC
     return charging_rows(config, config.charged_rows, f"tacit {config.job}", kept_in=private)
 
 
-def _scores(run: TrainingRun, name: str, rows: Sequence[Row]) -> Report:
-    return scores_of(run.task, run.model, run.tokenizer, name, rows)
-
-
-def scores_of(
-    task: Task, model: nn.Module, tokenizer: PreTrainedTokenizerBase, name: str, rows: Sequence[Row]
-) -> Report:
-    """The scores of a model on rows of this name, which are not private."""
-    predicted = predict_rows(task, model, tokenizer, rows)
-    truth = [row[task.target] for row in rows] if task.target else predicted
-    return Report("Scores", [score_section(task, truth, predicted, title=f"Scores on {name}")])
+def scores_of(task: Task, model: nn.Module, tokenizer: PreTrainedTokenizerBase, test: RowsToScore) -> Report:
+    """The scores of a model on rows that are not private."""
+    predicted = predict_rows(task, model, tokenizer, test.rows)
+    truth = [row[task.target] for row in test.rows] if task.target else predicted
+    section = score_section(task, truth, predicted, title=f"Scores on {test.name}")
+    by_group = test.wanted.sections(task.scored_as, truth, Answers(THIS_MODEL, [predicted]))
+    return Report("Scores", [section, *by_group])
 
 
 def score_section(task: Task, truth: Sequence[str], predicted: Sequence[str], *, title: str) -> Section:
@@ -145,9 +153,14 @@ def score_section(task: Task, truth: Sequence[str], predicted: Sequence[str], *,
     return prediction_section(task.scored_as, truth, predicted, known=task.labels, title=title)
 
 
-def rows_to_score(config: TaskTraining, roles: Mapping[str, str]) -> tuple[str, list[dict[str, str]]] | None:
-    """The name of the rows that the finished model is scored on, and the rows."""
-    return None if config.test is None else (name_of(config.test), read_rows(config.test, roles))
+def rows_to_score(config: TaskTraining, roles: Mapping[str, str]) -> RowsToScore | None:
+    """The rows that the finished model is scored on, if there are any."""
+    if config.test is None:
+        return None
+    wanted = wanted_groups(
+        lambda column: read_columns(config.test, [column])[column], config.group_column, by_class=config.by_class
+    )
+    return RowsToScore(name_of(config.test), read_rows(config.test, roles), wanted)
 
 
 def file_of(data: object) -> Path:

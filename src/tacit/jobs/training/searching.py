@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -57,6 +57,8 @@ from tacit.training.team import Team
 SEARCH: Final = "search"
 KEY, STATE = "search.key", "search.json"
 COUNTED_TASKS: Final = ("classify", "tag", "answer")
+WITHOUT_TEST: Final[Mapping[str, object]] = {"test": None, "group_column": None, "by_class": False}
+"""The settings of a trial: only the released model is scored on test rows."""
 MOST_COUNTED: Final = 2_000
 LEAST_COUNT_NOISE: Final = 10.0
 COUNT_NOISE_SHARE: Final = 0.005
@@ -85,7 +87,7 @@ def train_by_search(config: TrainConfig, progress: TrainingProgress) -> Training
 def _trial(config: TrainConfig, point: dict[str, object]) -> TrainConfig:
     """The configuration of one setting; a value that does not fit is refused before any trial."""
     values = {name: getattr(config, name) for name in type(config).model_fields}
-    changed = {**values, **point, "tune": None, "tune_rows": None, "test": None, "resume": False}
+    changed = {**values, **point, "tune": None, "tune_rows": None, **WITHOUT_TEST, "resume": False}
     unknown = sorted(set(point) - set(values))
     if unknown:
         raise BadParameterError(
@@ -364,7 +366,7 @@ class _Search:
         scores = None
         if self.records.test is not None:
             task, model, tokenizer = load_trained(self.folder)
-            scores = scores_of(task, model, tokenizer, *self.records.test)
+            scores = scores_of(task, model, tokenizer, self.records.test)
         return TrainingResult(
             guarantee, self.folder, self.config.task, scores, checked, plan=self.plan,
             configuration={**trial.identity(), "tune": self.config.identity()["tune"]}, chosen=chosen,

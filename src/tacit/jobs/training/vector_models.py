@@ -23,6 +23,7 @@ from tacit.atomic import draft_folder
 from tacit.card import Card
 from tacit.embeddings.heads import VectorHead, class_numbers, private_head, released_head
 from tacit.errors import BadInputError, BadParameterError
+from tacit.evaluation.groups import Answers, wanted_groups
 from tacit.evaluation.predictions import prediction_section
 from tacit.guarantee import Guarantee, Model, Notion, Unit, VoidReason
 from tacit.jobs.charging import charging_rows
@@ -58,6 +59,8 @@ USED: Final = frozenset(
         "seed",
         "output",
         "test",
+        "group_column",
+        "by_class",
         "ledger",
         "dataset",
     }
@@ -99,8 +102,15 @@ def _trained(config: TrainClassify, charge: ReleaseCharge) -> VectorTrainingResu
     if config.test is not None:
         truth, predicted = predicted_labels(config.output, config.test, {})
         title = f"{config.output.name} on {name_of(config.test)}"
+        wanted = wanted_groups(
+            lambda column: read_columns(config.test, [column])[column], config.group_column, by_class=config.by_class
+        )
         scores = Report(
-            "Predictions", [prediction_section("classify", truth, predicted, known=head.labels, title=title)]
+            "Predictions",
+            [
+                prediction_section("classify", truth, predicted, known=head.labels, title=title),
+                *wanted.sections("classify", truth, Answers(config.output.name, [predicted])),
+            ],
         )
     return VectorTrainingResult(promised, config.output, config.task, scores, configuration=configuration)
 
@@ -256,20 +266,33 @@ def predicted_labels(folder: Path, data: object, columns: Mapping[str, str]) -> 
     return truth, head.predict(vectors_of_rows(settings, data, columns.get("text", settings["text_column"])))
 
 
+def vector_predictions(folder: Path, data: object, text_column: str | None = None) -> list[str]:
+    """The labels that the model of a folder gives to rows."""
+    head, settings = load_head(folder)
+    return head.predict(vectors_of_rows(settings, data, text_column or settings["text_column"]))
+
+
 def predict_with_vectors(config: PredictConfig) -> PredictionResult:
     """The predictions of a classifier of vectors, written and scored as its options say."""
     from tacit.jobs.predict import PredictionResult
+    from tacit.jobs.training.compared import beside_answers
 
     head, settings = load_head(config.model)
     named = config.named_columns(("text", "label"))
-    predicted = head.predict(vectors_of_rows(settings, config.data, named.get("text", settings["text_column"])))
+    predicted = vector_predictions(config.model, config.data, named.get("text"))
     scores = None
-    if config.score:
+    if config.scored:
         label = named.get("label", settings["label_column"])
         truth = read_columns(config.data, [label])[label]
         title = f"{config.model.name} on {name_of(config.data)}"
+        wanted = config.wanted(lambda column: read_columns(config.data, [column])[column])
+        beside = beside_answers(config, "classify", lambda done: None)
         scores = Report(
-            "Predictions", [prediction_section("classify", truth, predicted, known=head.labels, title=title)]
+            "Predictions",
+            [
+                prediction_section("classify", truth, predicted, known=head.labels, title=title),
+                *wanted.sections("classify", truth, Answers(config.model.name, [predicted]), beside),
+            ],
         )
     if config.output is not None:
         everything = read_columns(config.data, [], rest=True)

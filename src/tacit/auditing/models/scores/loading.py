@@ -45,18 +45,25 @@ def load_scorer(model: ScoredModel, *, longest: int = LONGEST) -> Scorer:
     folder = Path(model).expanduser()
     if built_in_folder(str(model)) is not None or (folder / RECORD_FILE).is_file():
         return AutoencoderScorer(load_autoencoder(model), folder.name)
+    from tacit.auditing.models.trained import check_auditable, trained_scorer
+
+    check_auditable(folder)
+    if (folder / SYNTHESIS).is_file():
+        from tacit.auditing.models.writers import WriterScorer
+
+        return WriterScorer(folder, longest)
+    made_here = trained_scorer(folder)
+    if made_here is not None:
+        return made_here
     architecture = _saved_architecture(folder)
     if architecture.endswith("ForSequenceClassification"):
-        from tacit.auditing.models.trained import trained_scorer
-
-        made_here = trained_scorer(folder)
-        return ClassifierScorer(*_classifier(folder), longest=longest) if made_here is None else made_here
+        return ClassifierScorer(*_classifier(folder), longest=longest)
     if architecture and not architecture.endswith(_SCORED):
         raise BadInputError(
             "model-without-loss",
             "the folder {folder} holds a {architecture}, for which there is no loss of a text: give a model saved "
             "as ...ForCausalLM, ...LMHeadModel, ...ForMaskedLM, ...ForConditionalGeneration or "
-            "...ForSequenceClassification",
+            "...ForSequenceClassification, or a folder that 'tacit train' has made",
             folder=folder.name,
             architecture=architecture,
         )
@@ -68,6 +75,9 @@ def load_scorer(model: ScoredModel, *, longest: int = LONGEST) -> Scorer:
     )  # fmt: skip
     return kind(loaded.model, loaded.tokenizer, loaded.name, loaded.room, longest)
 
+
+SYNTHESIS = "synthesis.json"
+"""The file that marks the folder of a writer of 'tacit synthesize --by training'."""
 
 _SCORED = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration")
 

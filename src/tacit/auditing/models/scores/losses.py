@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
+from tacit.auditing.models.members import LabeledTexts
 from tacit.errors import BadInputError, TacitError
 from tacit.progress import StepProgress
 
@@ -58,12 +59,18 @@ class Scorer(ABC):
     """Texts (with labels or targets, where the model has them) to losses."""
 
     kind: ClassVar[str]
+    of_language: ClassVar[bool] = True
+    """Whether a loss is that of a text itself, not of a label or answer for it."""
     name: str
 
     @abstractmethod
     def losses(
         self, texts: Sequence[str], labels: Sequence[str] | None = None, progress: StepProgress | None = None
     ) -> TextLosses: ...
+
+    def losses_of(self, side: LabeledTexts, progress: StepProgress | None = None) -> TextLosses:
+        """The losses of the texts of one side."""
+        return self.losses(side.texts, side.labels, progress)
 
 
 class CallableScorer(Scorer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tacit.progress import StepProgress
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from tacit.documents.autoencoders.base import Autoencoder
 
@@ -25,6 +25,9 @@ CELLS = 48_000_000
 """Tokens times vocabulary of one batch: 200 MB of logits."""
 BATCH_TOKENS = 8_192
 HIDDEN_STEP = 7
+
+
+CLASSIFIER: Final = "classifier"
 
 
 class _ModelScorer(Scorer):
@@ -65,7 +68,7 @@ class _ModelScorer(Scorer):
         return TextLosses(finite_losses(total, self.name), tokens, cut)
 
     def _rows(self, texts: Sequence[str]) -> tuple[list[list[int]], int]:
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        clean = [clean_text(text) for text in texts]
         # Longer texts are cut here, not by the tokenizer, so that they can be counted.
         pieces = [list(map(int, self.tokenizer(text, verbose=False)["input_ids"])) for text in clean]
         return [row[: self.longest] for row in pieces], sum(len(row) > self.longest for row in pieces)
@@ -164,7 +167,8 @@ class Seq2SeqScorer(_ModelScorer):
 class ClassifierScorer(_ModelScorer):
     """One loss per text, so `tokens` is 1."""
 
-    kind = "classifier"
+    kind = CLASSIFIER
+    of_language: ClassVar[bool] = False
 
     def _prepare(self) -> None:
         if self.model.config.pad_token_id is None:
@@ -173,18 +177,7 @@ class ClassifierScorer(_ModelScorer):
     def _marks(self, labels: Sequence[str] | None, count: int) -> list[list[int]]:
         if labels is None:
             return [[] for _ in range(count)]
-        numbers = {str(name): int(number) for name, number in (self.model.config.label2id or {}).items()}
-        numbers |= {str(number): number for number in range(self.model.config.num_labels)}
-        for row, label in enumerate(labels, start=1):
-            if str(label) not in numbers:
-                raise BadInputError(
-                    "unknown-label",
-                    "row {row} has a label that {name} does not know: its labels are {known}",
-                    row=row,
-                    name=self.name,
-                    known=", ".join(sorted(numbers)[:10]),
-                )
-        return [[numbers[str(label)]] for label in labels]
+        return [[number] for number in class_numbers(self.model.config, labels, self.name)]
 
     def _width(self) -> int:
         return 1
@@ -199,6 +192,27 @@ class ClassifierScorer(_ModelScorer):
             if marks[0]:
                 return -scores.gather(1, self._tensor(marks).cpu())[:, 0].numpy(), 1
             return -scores.max(dim=1).values.numpy(), 1
+
+
+def clean_text(text: str) -> str:
+    """A text that can be written as UTF-8: tokenizers take no others."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def class_numbers(config: PretrainedConfig, labels: Sequence[str], name: str) -> list[int]:
+    """The numbers of labels in the model of this name; labels that it does not know are refused."""
+    numbers = {str(label): int(number) for label, number in (config.label2id or {}).items()}
+    numbers |= {str(number): number for number in range(config.num_labels)}
+    for row, label in enumerate(labels, start=1):
+        if str(label) not in numbers:
+            raise BadInputError(
+                "unknown-label",
+                "row {row} has a label that {name} does not know: its labels are {known}",
+                row=row,
+                name=name,
+                known=", ".join(sorted(numbers)[:10]),
+            )
+    return [numbers[str(label)] for label in labels]
 
 
 def _batches(lengths: Sequence[tuple[int, int]], width: int) -> Iterator[list[int]]:
