@@ -48,7 +48,7 @@ from tacit.training.clipping import make_clipping
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Batch, Checked, choose
 from tacit.training.layout import choose_layout
-from tacit.training.log import TrainingLog
+from tacit.training.log import StepReport, TrainingLog
 from tacit.training.models import save_model
 from tacit.training.optimizers import optimizer_for, scheduler_for
 from tacit.training.origin import Origin, with_code_of_plugin
@@ -59,9 +59,12 @@ from tacit.training.recomputing import compute_again
 from tacit.training.run_identity import digest_of, digest_of_pieces, refuse_another_run
 from tacit.training.settings import TrainingSettings
 from tacit.training.sixteen import ShapeTrial, check_sixteen_bits, collated, in_sixteen, shapes_of
-from tacit.training.step import PlainStep, PrivateStep, StepFacts, check_weights
+from tacit.training.step import PlainStep, PrivateStep, check_weights
 from tacit.training.tasks import Encoded, Row, Task
 from tacit.training.team import Team
+from tacit.training.user_plans import UserPlan
+from tacit.training.user_rows import UserRows
+from tacit.training.user_steps import check_users, plain_step, prepare_units, private_step
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -78,16 +81,6 @@ LAYOUT = ("side", "constant")
 
 
 @dataclass
-class StepReport:
-    """Handed to the caller after each step. Loss and clipped share are private."""
-
-    step: int
-    steps: int
-    epsilon: float
-    facts: StepFacts
-
-
-@dataclass
 class TrainingRun:
     """One run. `folder` receives the model and its card, and nothing that is private; checkpoint, key and log lie in
     a folder beside it, which only its owner may enter (`tacit.training.private_folder`). The budget is set aside by
@@ -95,7 +88,7 @@ class TrainingRun:
 
     `origin` says what is known about the starting weights and the data; `trials` how many runs on the same records were
     compared; `configuration` the options that made the run, for its card. In a `team` of processes each holds the same
-    run. The model computes on `device`, and stays there.
+    run. The model computes on `device`, and stays there. `user_rows` says whose the rows are, for plans of users.
     """
 
     task: Task
@@ -116,9 +109,11 @@ class TrainingRun:
     prepared: StepProgress = field(default=lambda done, total: None)
     public_rows: Sequence[Row] = ()
     charge: ReleaseCharge = field(default_factory=ReleaseCharge)
+    user_rows: UserRows | None = field(default=None, kw_only=True)
     _padding: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        check_users(self.plan, self.user_rows, len(self.rows))
         if self.trials < 1:
             raise BadParameterError(
                 "too-few-trials",
@@ -259,12 +254,12 @@ class TrainingRun:
 
         if sixteen:
             check_sixteen_bits(device)
-        shared = (self.plan, collate, self.settings.physical, self.warn, lengths, self.team)
+        shared = (collate, self.settings.physical, self.warn, lengths, self.team)
         if not self.plan.private:
             if self.settings.gradient_checkpointing:
                 compute_again(trained)
             loss = in_sixteen(self.task.loss, device) if sixteen else self.task.loss
-            return PlainStep(*shared, model=trained, loss=loss)
+            return plain_step(self.plan, self.user_rows, shared, model=trained, loss=loss)
         engine, checked = choose(trained, self.task.loss, probes, self.settings.engine, filled=filled)
         deviation = max(checked.padding_deviation, self._padding)
         if self.settings.gradient_checkpointing:
@@ -272,14 +267,18 @@ class TrainingRun:
         shapes = None
         if sixteen:
             engine.loss = in_sixteen(engine.loss, device)
+        if sixteen and not isinstance(self.plan, UserPlan):
             shapes = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
             deviation = max(deviation, shapes(self.settings.physical))
-            shared = (*shared[:4], shapes_of(encoded, self.task.length), self.team)
-        self.checked = replace(checked, padding_deviation=deviation)
+            shared = (*shared[:3], shapes_of(encoded, self.task.length), self.team)
+        units = prepare_units(self.plan, engine, trained, probes, sixteen=sixteen)
+        summed = max(checked.sum_deviation, units.deviation)
+        self.checked = replace(checked, padding_deviation=deviation, sum_deviation=summed)
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
-        return PrivateStep(
-            *shared, shapes=shapes, engine=engine, clipping=clipping, model=self.model, public=self._public()
-        )
+        return private_step(
+            self.plan, self.user_rows, shared, engine=engine, clipping=clipping, model=self.model,
+            public=self._public(), shapes=shapes, alone=units.alone,
+        )  # fmt: skip
 
     def _public(self) -> PublicGradients | None:
         """The gradients of the public rows, if the settings say how they help."""
@@ -317,6 +316,7 @@ class TrainingRun:
             "data": self._data,
             "tokenizer": self._pieces,
             **({"public rows": digest_of(self.public_rows)} if self.public_rows else {}),
+            **({"users": self.user_rows.users.fingerprint()} if self.user_rows else {}),
             "set of trained weights (strategy, rank, pooling)": {
                 name: list(p.shape) for name, p in self.model.named_parameters() if p.requires_grad
             },
@@ -351,7 +351,7 @@ class TrainingRun:
         """The guarantee of the finished model."""
         own = self._own(self._parameters())
         promise = self.origin.with_training(own, self.settings.model or "a model")
-        return check_composed(promise, self.plan.records) if own.is_private else promise
+        return check_composed(promise, self.plan.units) if own.is_private else promise
 
     def _own(self, parameters: Mapping[str, object]) -> Guarantee:
         """The guarantee of this training alone."""
