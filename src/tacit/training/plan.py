@@ -102,6 +102,11 @@ class TrainingPlan:
         """How many units the promise is made to: those that are drawn, unless a plan says otherwise."""
         return self.records
 
+    @property
+    def words(self) -> tuple[str, str]:
+        """What is drawn, and what a step is called: a round of users in federated training."""
+        return ("users", "rounds") if self.unit is Unit.USER else ("records", "steps")
+
     def batch_at(self, step: int) -> int:
         """The planned batch size of a step, the first of which is 0: a public number."""
         return self.batch

@@ -39,6 +39,31 @@ ONE_NAME = "a person behind several user names: each name is protected on its ow
 
 
 @dataclass(frozen=True)
+class UserTerms:
+    """Public numbers that both plans are made from.
+
+    users     how many there are
+    examples  how many count in a step, over all users: at most `group` of each
+    batch     examples per step, on average
+    """
+
+    epsilon: float
+    users: int
+    examples: int
+    group: int
+    batch: int
+    epochs: float
+    delta: float | None = None
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    releases: int = 1
+
+    @property
+    def cohort(self) -> int:
+        """How many users have about a batch of examples that count: at least 1."""
+        return min(self.users, max(1, round(self.batch * self.users / self.examples)))
+
+
+@dataclass(frozen=True)
 class UserPlan(TrainingPlan):
     """A plan that draws users: `records` are users, `batch` is their planned number in a step.
 
@@ -51,40 +76,40 @@ class UserPlan(TrainingPlan):
     examples: int = 1
 
     @classmethod
-    def drawing_users(
-        cls,
-        *,
-        epsilon: float,
-        users: int,
-        examples: int,
-        group: int,
-        batch: int,
-        epochs: float,
-        delta: float | None = None,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        releases: int = 1,
-    ) -> UserPlan:
-        """The plan with the least noise that stays within epsilon; an infinite epsilon has none. `batch` is in
-        examples."""
-        cohort = users_in_batch(batch, users, examples)
-        steps = steps_of(epochs, users, cohort)
-        if epsilon == math.inf:
-            return cls(users, cohort, steps, 0.0, 0.0, adjacency, private=False, group=group, examples=examples)
-        plan = TrainingPlan.calibrated(
-            epsilon=epsilon,
-            records=users,
-            batch=cohort,
-            epochs=epochs,
-            delta=delta,
-            adjacency=adjacency,
-            unit=Unit.USER,
-            releases=releases,
+    def drawing_users(cls, terms: UserTerms) -> UserPlan:
+        """The plan with the least noise that stays within epsilon; an infinite epsilon has none."""
+        if terms.epsilon == math.inf:
+            plan = TrainingPlan.without_privacy(records=terms.users, batch=terms.cohort, epochs=terms.epochs)
+        else:
+            plan = TrainingPlan.calibrated(
+                epsilon=terms.epsilon,
+                records=terms.users,
+                batch=terms.cohort,
+                epochs=terms.epochs,
+                delta=terms.delta,
+                adjacency=terms.adjacency,
+                unit=Unit.USER,
+                releases=terms.releases,
+            )
+        return cls(
+            plan.records,
+            plan.batch,
+            plan.steps,
+            plan.multiplier,
+            plan.delta,
+            terms.adjacency,
+            private=plan.private,
+            group=terms.group,
+            examples=terms.examples,
         )
-        return cls(users, cohort, plan.steps, plan.multiplier, plan.delta, adjacency, group=group, examples=examples)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
         return of_users(super().not_covered)
+
+    @property
+    def words(self) -> tuple[str, str]:
+        return "users", "steps"
 
     @property
     def noise_of_mean(self) -> float:
@@ -121,27 +146,26 @@ class ExamplePlan(TrainingPlan):
             )
 
     @classmethod
-    def drawing_examples(
-        cls,
-        *,
-        epsilon: float,
-        users: int,
-        examples: int,
-        group: int,
-        batch: int,
-        epochs: float,
-        delta: float | None = None,
-        adjacency: Adjacency = Adjacency.ADD_REMOVE,
-        releases: int = 1,
-    ) -> ExamplePlan:
+    def drawing_examples(cls, terms: UserTerms) -> ExamplePlan:
         """The plan with the least noise that stays within epsilon; an infinite epsilon has none."""
-        steps = steps_of(epochs, examples, batch)
-        if epsilon == math.inf:
-            return cls(examples, batch, steps, 0.0, 0.0, adjacency, private=False, group=group, users=users)
-        chosen = automatic_delta(users, releases) if delta is None else delta
-        draft = cls(examples, batch, steps, 1.0, chosen, adjacency, group=group, users=users)
-        multiplier = _least_noise(epsilon, draft.rate, group, steps, draft.delta)
-        check_noise(epsilon, multiplier)
+        private = terms.epsilon != math.inf
+        steps = steps_of(terms.epochs, terms.examples, terms.batch)
+        delta = automatic_delta(terms.users, terms.releases) if terms.delta is None else terms.delta
+        draft = cls(
+            terms.examples,
+            terms.batch,
+            steps,
+            1.0 if private else 0.0,
+            delta if private else 0.0,
+            terms.adjacency,
+            private=private,
+            group=terms.group,
+            users=terms.users,
+        )
+        if not private:
+            return draft
+        multiplier = _least_noise(terms.epsilon, draft.rate, terms.group, steps, delta)
+        check_noise(terms.epsilon, multiplier)
         return replace(draft, multiplier=multiplier)
 
     @property
@@ -166,6 +190,10 @@ class ExamplePlan(TrainingPlan):
     @property
     def units(self) -> int:
         return self.users
+
+    @property
+    def words(self) -> tuple[str, str]:
+        return f"records of {self.users:,} users", "steps"
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -209,39 +237,19 @@ class Compared:
         )
 
 
-def compared(
-    *,
-    epsilon: float,
-    users: int,
-    examples: int,
-    group: int,
-    batch: int,
-    epochs: float,
-    delta: float | None = None,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    releases: int = 1,
-) -> Compared:
+def compared(terms: UserTerms) -> Compared:
     """Both plans, and the one with less noise on the mean gradient; of two that are equal, the one that draws users."""
-    by_user = UserPlan.drawing_users(
-        epsilon=epsilon, users=users, examples=examples, group=group, batch=batch, epochs=epochs, delta=delta,
-        adjacency=adjacency, releases=releases,
-    )  # fmt: skip
-    if adjacency is not Adjacency.ADD_REMOVE:
+    by_user = UserPlan.drawing_users(terms)
+    if terms.epsilon == math.inf:
+        return Compared(by_user, by_user, None, "there is no noise to compare")
+    if terms.adjacency is not Adjacency.ADD_REMOVE:
         return Compared(by_user, by_user, None, "for replacing a user, drawing examples is not accounted")
     try:
-        by_example = ExamplePlan.drawing_examples(
-            epsilon=epsilon, users=users, examples=examples, group=group, batch=batch, epochs=epochs, delta=delta,
-            adjacency=adjacency, releases=releases,
-        )  # fmt: skip
+        by_example = ExamplePlan.drawing_examples(terms)
     except BadParameterError as error:
         return Compared(by_user, by_user, None, f"drawing examples is not possible ({error})")
     better = by_example if by_example.noise_of_mean < by_user.noise_of_mean else by_user
     return Compared(better, by_user, by_example)
-
-
-def users_in_batch(batch: int, users: int, examples: int) -> int:
-    """How many users have about so many examples that count together: at least 1."""
-    return min(users, max(1, round(batch * users / examples)))
 
 
 def of_users(lines: tuple[str, ...]) -> tuple[str, ...]:
