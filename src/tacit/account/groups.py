@@ -55,7 +55,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp, ndtr
+from scipy.special import log_ndtr, ndtr
 
 from tacit.account.sgd import (
     COARSE_INTERVAL,
@@ -80,6 +80,9 @@ TAIL = 2.0**-70
 FAR = 9.6
 """Standard deviations that a normal number exceeds with a probability below `TAIL`."""
 MOST_ROUNDS = 200
+TABLE = 4_097
+TOGETHER = 2**21
+"""Numbers that are worked on together: points times numbers of drawn examples."""
 
 
 def group_epsilon(
@@ -172,7 +175,9 @@ def losses_of_step(group: int, rate: float, multiplier: float, interval: float) 
     joined = []
     for deltas_at, (low, high) in ((pair.removing, pair.range), (pair.adding, pair.range_of_adding)):
         first, last = math.floor(low / interval), math.ceil(high / interval)
-        deltas = np.clip(deltas_at(interval * np.arange(first, last + 1, dtype=np.float64)), 0.0, 1.0)
+        epsilons = interval * np.arange(first, last + 1, dtype=np.float64)
+        pieces = np.array_split(epsilons, 1 + len(epsilons) * len(pair.drawn) // TOGETHER)
+        deltas = np.clip(np.concatenate([deltas_at(piece) for piece in pieces]), 0.0, 1.0)
         # The last digits may rise; a divergence that is too large is on the safe side.
         falling = np.maximum.accumulate(deltas[::-1])[::-1]
         joined.append(pld.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, first, last, falling))
@@ -194,8 +199,7 @@ class MixturePair:
 
     def loss(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """ln dP/dQ at these points."""
-        total: NDArray[np.float64] = logsumexp(self._exponents(x), axis=1)
-        return total
+        return self._loss_and_slope(x)[0]
 
     def removing(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
         """The hockey-stick divergence of P from Q, for each epsilon."""
@@ -216,9 +220,10 @@ class MixturePair:
         return total
 
     def _log_below(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        total: NDArray[np.float64] = logsumexp(
-            log_ndtr((x[:, None] - self.drawn) / self.sigma), b=self.probabilities, axis=1
-        )
+        logs = log_ndtr((x[:, None] - self.drawn) / self.sigma) + np.log(self.probabilities)
+        largest = np.maximum(logs.max(axis=1, keepdims=True), -1e300)
+        # At minus infinity nothing is below: the sum is 0, and so is what the result says, exp(-1e300).
+        total: NDArray[np.float64] = np.log(np.maximum(np.exp(logs - largest).sum(axis=1), 1e-300)) + largest[:, 0]
         return total
 
     @property
@@ -249,22 +254,32 @@ class MixturePair:
         least = math.log(self.probabilities[0]) if self.drawn[0] == 0.0 else -math.inf
         places = np.full_like(losses, -math.inf)
         possible = losses > least
+        if not possible.any():
+            return places
         aim = losses[possible]
-        # The loss is convex and rises, so Newton's method comes down to the root from any point to the right of it: for
-        # each number of drawn examples, the point where its part of the sum alone is as large as the whole should be.
-        positive = self.drawn > 0.0
-        drawn, weights = self.drawn[positive], np.log(self.probabilities[positive])
-        x = ((aim[:, None] - weights) * self.sigma**2 / drawn + drawn / 2.0).min(axis=1)
+        low, high = -FAR * self.sigma, FAR * self.sigma
+        while self.loss(np.array([high]))[0] < aim.max():
+            high *= 2.0
+        while self.loss(np.array([low]))[0] > aim.min() and low > -1e9 * self.sigma:
+            low *= 2.0
+        # Near enough by a table; from there Newton's method, which converges from anywhere, as the loss is convex.
+        table = np.linspace(low, high, TABLE)
+        x = np.interp(aim, self.loss(table), table)
         for _ in range(MOST_ROUNDS):
-            exponents = self._exponents(x)
-            value = logsumexp(exponents, axis=1)
-            slope = np.exp(exponents - value[:, None]) @ self.drawn / self.sigma**2
+            value, slope = self._loss_and_slope(x)
             step = (value - aim) / np.maximum(slope, 1e-300)
             x = x - step
             if np.all(np.abs(step) <= 1e-12 * (self.sigma + np.abs(x))):
                 break
         places[possible] = x
         return places
+
+    def _loss_and_slope(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        exponents = self._exponents(x)
+        largest = exponents.max(axis=1, keepdims=True)
+        parts = np.exp(exponents - largest)
+        total = parts.sum(axis=1)
+        return np.log(total) + largest[:, 0], parts @ self.drawn / total / self.sigma**2
 
     def _exponents(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         exponents: NDArray[np.float64] = (
