@@ -197,7 +197,8 @@ def _root_above(function: Callable[[float], float], start: float, *, width: floa
     return root
 
 
-def _accounting() -> ModuleType:
+def accounting_library() -> ModuleType:
+    """The library dp-accounting, which is optional."""
     return require("dp_accounting", extra="accounting", purpose="accounting for DP-SGD")
 
 
@@ -248,7 +249,7 @@ def pld_accountant(
     phases: Sequence[tuple[float, int]], noise_multiplier: float, adjacency: Adjacency, interval: float
 ) -> Any:
     """The accountant of the library after these phases of steps."""
-    library = _accounting()
+    library = accounting_library()
     relations = {
         Adjacency.ADD_REMOVE: library.NeighboringRelation.ADD_OR_REMOVE_ONE,
         Adjacency.REPLACE_ONE: library.NeighboringRelation.REPLACE_ONE,
@@ -266,7 +267,7 @@ def _rdp_epsilon(
         if sampling_rate < 1:
             return renyi_epsilon(sampling_rate, noise_multiplier, steps, delta, adjacency)
         noise_multiplier /= 2
-    library = _accounting()
+    library = accounting_library()
     accountant = library.rdp.RdpAccountant()
     accountant.compose(_event(library, sampling_rate, noise_multiplier, steps))
     return float(accountant.get_epsilon(delta))

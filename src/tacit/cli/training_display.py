@@ -16,7 +16,6 @@ from tacit.cli.rendering import show_card
 from tacit.cli.reports import deliver
 from tacit.cli.terminal import error_console, output_console, warn, warn_if_nominal
 from tacit.errors import StoppedError
-from tacit.guarantee import Unit
 from tacit.jobs.fields import Quiet as QuietOption
 from tacit.jobs.training.result import TrainingProgress, TrainingResult, VectorTrainingResult
 from tacit.rounding import rounded_up
@@ -81,7 +80,7 @@ class TrainingBar(TrainingProgress):
 
 def plan_line(plan: TrainingPlan) -> str:
     """Sampling and noise of a plan in words."""
-    units, steps = ("users", "rounds") if plan.unit is Unit.USER else ("records", "steps")
+    units, steps = plan.words
     noise = (
         f"noise {plan.multiplier:.3f} x the bound, delta {rounded_up(plan.delta)}" if plan.private else "without noise"
     )

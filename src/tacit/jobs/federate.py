@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from tacit.errors import BadParameterError
-from tacit.jobs.config import Group, Option
+from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
     AnyOptimizer,
     Bands,
@@ -19,6 +19,7 @@ from tacit.jobs.fields import (
     LearningRate,
     Noise,
     ReplaceOne,
+    RowsPerUser,
     SomeEpochs,
     Strategy,
     TrainingEpsilon,
@@ -82,9 +83,9 @@ class FederateConfig(TaskTraining):
         float, Field(gt=0, description="Learning rate of the local steps (SGD)."), Option(Group.TRAINING)
     ] = 0.1
     rows_per_user: Annotated[
-        int,
-        Field(ge=1, description="Most rows of a user that count in a round, drawn anew each time."),
-        Option(Group.TRAINING),
+        RowsPerUser[int],
+        Field(description="Most rows of a user that count in a round, drawn anew each time."),
+        Varied(group=Group.TRAINING),
     ] = 128
     learning_rate: Annotated[
         LearningRate[float | None],

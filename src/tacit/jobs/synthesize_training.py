@@ -39,10 +39,10 @@ from tacit.jobs.fields import (
 from tacit.jobs.named_labels import NamedLabels, bad_labels, named_labels
 from tacit.jobs.released_rows import ReleasedRows
 from tacit.jobs.sources import needs_of_rows
+from tacit.jobs.training.by_user import UserTraining
 from tacit.jobs.training.options import (
     ADAPTED,
     EitherNeighbors,
-    RecordTraining,
     missing_epsilon,
     needs_of_budget,
 )
@@ -61,7 +61,7 @@ from tacit.report import Report
 from tacit.text.files import format_of
 
 
-class TrainedSynthesisConfig(EitherNeighbors, RecordTraining):
+class TrainedSynthesisConfig(EitherNeighbors, UserTraining):
     """Private rows, what pays for what a model learns of them, and how it writes others."""
 
     job: ClassVar[str] = "synthesize training"
@@ -159,6 +159,12 @@ class TrainedSynthesisConfig(EitherNeighbors, RecordTraining):
             raise BadParameterError(
                 "budget-of-existing-model",
                 "a model that is there has its budget already: leave {option.epsilon} and {option.keep_model} out",
+            )
+        if self.from_model is not None and self.user_column is not None:
+            raise BadParameterError(
+                "users-of-existing-model",
+                "a model that is there has made its promise already, to records or to users: leave out "
+                "{option.user_column}",
             )
         return self
 

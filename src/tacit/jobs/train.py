@@ -30,6 +30,7 @@ from tacit.jobs.fields import (
     Vectors,
 )
 from tacit.jobs.sources import Source, needs_of_rows
+from tacit.jobs.training.by_user import UserTraining
 from tacit.jobs.training.helped import HelpedTraining
 from tacit.jobs.training.options import (
     TaskConfigs,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Config)
 
 
-class TrainConfig(TaskTraining, HelpedTraining):
+class TrainConfig(TaskTraining, HelpedTraining, UserTraining):
     """Records, a model for a task, and what pays for what it learns."""
 
     usual_strategy: ClassVar[str] = "lora"
@@ -103,6 +104,24 @@ class TrainConfig(TaskTraining, HelpedTraining):
             )
         if self.epsilon is None and not without_noise and not self.reads_vectors:
             raise missing_epsilon()
+        return self
+
+    @model_validator(mode="after")
+    def _users_have_private_texts_and_one_plan(self) -> Self:
+        if self.user_column is None:
+            return self
+        if self.tune is not None or self.noise != "independent":
+            raise BadParameterError(
+                "users-with-another-plan",
+                "a training for users has a plan of its own: leave out {option.tune} and {option.noise}, or "
+                "{option.user_column}",
+            )
+        if self.epsilon is None or self.reads_vectors:
+            raise BadParameterError(
+                "users-without-noise",
+                "{option.user_column} says to whom a promise about private texts is made: give {option.epsilon} and "
+                "rows of texts, or leave it out",
+            )
         return self
 
     @property

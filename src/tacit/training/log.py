@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,16 @@ from tacit.training.step import StepFacts
 
 COLUMNS = ("step", "epsilon at most", "examples", "loss", "shortened", "bound")
 CURVES = "tensorboard"
+
+
+@dataclass
+class StepReport:
+    """Handed to the caller after each step. Loss and clipped share are private."""
+
+    step: int
+    steps: int
+    epsilon: float
+    facts: StepFacts
 
 
 class TrainingLog:

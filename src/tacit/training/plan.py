@@ -65,7 +65,7 @@ class TrainingPlan:
                 "the noise multiplier must be positive, not {multiplier}",
                 multiplier=self.multiplier,
             )
-        check_delta(self.delta, self.records)
+        check_delta(self.delta, self.units)
 
     @classmethod
     def calibrated(
@@ -96,6 +96,16 @@ class TrainingPlan:
     @property
     def rate(self) -> float:
         return self.batch / self.records
+
+    @property
+    def units(self) -> int:
+        """How many units the promise is made to: those that are drawn, unless a plan says otherwise."""
+        return self.records
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What is drawn, and what a step is called: a round of users in federated training."""
+        return ("users", "rounds") if self.unit is Unit.USER else ("records", "steps")
 
     def batch_at(self, step: int) -> int:
         """The planned batch size of a step, the first of which is 0: a public number."""
@@ -181,7 +191,7 @@ class TrainingPlan:
                 void="it was trained without noise: the model may repeat what it has read",
                 void_reason=VoidReason.NO_NOISE,
             )
-        check_delta(self.delta * trials, self.records)
+        check_delta(self.delta * trials, self.units)
         promised = Guarantee(
             notion=Notion.APPROXIMATE,
             epsilon=self.epsilon(steps) * trials,

@@ -48,7 +48,7 @@ from tacit.training.device_noise import ASSUMED, SECURE, check_device_noise, gen
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Batch, Checked, choose
 from tacit.training.layout import choose_layout
-from tacit.training.log import TrainingLog
+from tacit.training.log import StepReport, TrainingLog
 from tacit.training.models import save_model
 from tacit.training.optimizers import optimizer_for, scheduler_for
 from tacit.training.origin import Origin, with_code_of_plugin
@@ -62,9 +62,12 @@ from tacit.training.run_identity import digest_of, digest_of_pieces, refuse_anot
 from tacit.training.settings import TrainingSettings
 from tacit.training.sharding import check_shardable, in_parts
 from tacit.training.sixteen import ShapeTrial, check_sixteen_bits, collated, in_sixteen, shapes_of
-from tacit.training.step import PlainStep, PrivateStep, StepFacts, check_weights
+from tacit.training.step import PlainStep, PrivateStep, check_weights
 from tacit.training.tasks import Row, Task
 from tacit.training.team import Team
+from tacit.training.user_plans import UserPlan
+from tacit.training.user_rows import UserRows
+from tacit.training.user_steps import check_users, plain_step, prepare_units, private_step
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -81,16 +84,6 @@ LAYOUT = ("side", "constant")
 
 
 @dataclass
-class StepReport:
-    """Handed to the caller after each step. Loss and clipped share are private."""
-
-    step: int
-    steps: int
-    epsilon: float
-    facts: StepFacts
-
-
-@dataclass
 class TrainingRun:
     """One run. `folder` receives the model and its card, and nothing that is private; checkpoint, key and log lie in
     a folder beside it, which only its owner may enter (`tacit.training.private_folder`). The budget is set aside by
@@ -99,7 +92,7 @@ class TrainingRun:
     `origin` says what is known about the starting weights and the data; `trials` how many runs on the same records were
     compared; `configuration` the options that made the run, for its card; `trained` chooses on public rows what is
     chosen once the weights are final. In a `team` of processes each holds the same run, or with `shard` parts of the
-    weights. The model computes on `device`, and stays there.
+    weights. The model computes on `device`, and stays there. `user_rows` says whose the rows are, for plans of users.
     """
 
     task: Task
@@ -122,9 +115,11 @@ class TrainingRun:
     public_rows: Sequence[Row] = ()
     charge: ReleaseCharge = field(default_factory=ReleaseCharge)
     trained: Callable[[], None] = field(default=lambda: None)
+    user_rows: UserRows | None = field(default=None, kw_only=True)
     _padding: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        check_users(self.plan, self.user_rows, len(self.rows))
         if self.trials < 1:
             raise BadParameterError(
                 "too-few-trials",
@@ -275,12 +270,12 @@ class TrainingRun:
         if sixteen:
             check_sixteen_bits(device, self.task.most_rows if self.plan.private else 1)
         physical = self.settings.physical or fitting(trained, self.task.loss, probes, self.task.length, self.plan.batch)
-        shared = (self.plan, collate, physical, self.warn, encoded.lengths, self.team)
+        shared = (collate, physical, self.warn, encoded.lengths, self.team, encoded.several)
         if not self.plan.private:
             if self.settings.gradient_checkpointing:
                 compute_again(trained)
             loss = in_sixteen(self.task.loss, device) if sixteen else self.task.loss
-            return PlainStep(*shared, encoded.several, model=trained, loss=loss)
+            return plain_step(self.plan, self.user_rows, shared, model=trained, loss=loss)
         engine, checked = choose(trained, self.task.loss, probes, self.settings.engine, filled=filled)
         deviation = max(checked.padding_deviation, self._padding)
         if self.settings.gradient_checkpointing:
@@ -288,15 +283,19 @@ class TrainingRun:
         shapes = None
         if sixteen:
             engine.loss = in_sixteen(engine.loss, device)
+        if sixteen and not isinstance(self.plan, UserPlan):
             shapes = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
             deviation = max(deviation, shapes(physical))
-            shared = (*shared[:4], shapes_of(encoded.rows, self.task.length), self.team)
-        self.checked = replace(checked, padding_deviation=deviation)
+            shared = (*shared[:3], shapes_of(encoded.rows, self.task.length), *shared[4:])
+        units = prepare_units(self.plan, engine, trained, probes, sixteen=sixteen)
+        summed = max(checked.sum_deviation, units.deviation)
+        self.checked = replace(checked, padding_deviation=deviation, sum_deviation=summed)
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
         shards = in_parts(self.model, engine, probes, self.team, device) if self.shard else None
-        return PrivateStep(
-            *shared, encoded.several, shapes=shapes, engine=engine, clipping=clipping, model=self.model,
-            public=self._public(), shards=shards, generator=self.settings.noise_generator,
+        return private_step(
+            self.plan, self.user_rows, shared, engine=engine, clipping=clipping, model=self.model,
+            public=self._public(), shapes=shapes, alone=units.alone, shards=shards,
+            generator=self.settings.noise_generator,
         )  # fmt: skip
 
     def _public(self) -> PublicGradients | None:
@@ -327,6 +326,7 @@ class TrainingRun:
             "data": self._data,
             "tokenizer": self._pieces,
             **({"public rows": digest_of(self.public_rows)} if self.public_rows else {}),
+            **({"users": self.user_rows.users.fingerprint()} if self.user_rows else {}),
             "set of trained weights (strategy, rank, pooling)": {
                 name: list(p.shape) for name, p in self.model.named_parameters() if p.requires_grad
             },
@@ -361,7 +361,7 @@ class TrainingRun:
         """The guarantee of the finished model."""
         own = self._own(self._parameters())
         promise = self.origin.with_training(own, self.settings.model or "a model")
-        return check_composed(promise, self.plan.records) if own.is_private else promise
+        return check_composed(promise, self.plan.units) if own.is_private else promise
 
     def _own(self, parameters: Mapping[str, object]) -> Guarantee:
         """The guarantee of this training alone."""

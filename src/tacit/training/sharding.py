@@ -35,12 +35,13 @@ from tacit.training.gradients import Batch, Engine
 from tacit.training.gradients.examples import (
     PerExample,
     UnsupportedModelError,
-    size_of,
     trainable,
     without_dropout,
 )
 from tacit.training.gradients.taps.engine import Taps
+from tacit.training.gradients.units import count_of
 from tacit.training.team import Team
+from tacit.training.user_plans import UserPlan
 
 if TYPE_CHECKING:
     from tacit.training.plan import TrainingPlan
@@ -109,7 +110,7 @@ class ShardedModel:
         self.made_up = probes[0]
         self.attach(engine)
         for batch, (norms, sums) in zip(probes, whole, strict=True):
-            own_norms, own_sums = _numbers(engine.run(batch), size_of(batch))
+            own_norms, own_sums = _numbers(engine.run(batch), count_of(batch))
             for expected, found in ((norms, own_norms), (sums, own_sums)):
                 for name, value in expected.items():
                     scale = max(float(value.abs().max()), 1e-12)
@@ -168,6 +169,11 @@ def check_shardable(settings: TrainingSettings, plan: TrainingPlan, team: Team) 
             "a model is sharded among several processes, and this is one alone: start them with torchrun, or leave out "
             "{option.shard}",
         )
+    if isinstance(plan, UserPlan):
+        raise BadInputError(
+            "not-sharded-by-user",
+            "a model is sharded for plans that draw records: leave out {option.shard}, or draw examples of users",
+        )
     plain = settings.precision == "float32" and not settings.gradient_checkpointing and not settings.public_gradients
     if settings.strategy not in SHARDED or not plain or not plan.private:
         raise BadInputError(
@@ -190,7 +196,7 @@ def in_parts(
         )
     with without_dropout(model):
         team.same_weights([*model.parameters(), *model.buffers()])
-        whole = [_numbers(engine.run(batch), size_of(batch)) for batch in probes]
+        whole = [_numbers(engine.run(batch), count_of(batch)) for batch in probes]
         sharded = ShardedModel.of(model, team, device)
         sharded.follow(engine, probes, whole)
     return sharded

@@ -27,7 +27,7 @@ from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import AnyClipping, QuantileClipping
 from tacit.training.correlated_noise import ToeplitzNoise
 from tacit.training.device_noise import SECURE, add_device_noise
-from tacit.training.gradients import Batch, Engine, Loss, buffers_of, restore_buffers
+from tacit.training.gradients import Batch, Engine, Loss, PerExample, buffers_of, restore_buffers
 from tacit.training.memory import is_out_of_memory
 from tacit.training.plan import TrainingPlan
 from tacit.training.sharding import OwnPart, ShardedModel, own_rows
@@ -59,6 +59,8 @@ def check_weights(parameters: Iterable[Tensor], team: Team | None = None) -> Non
 
 Collate = Callable[[Sequence[int]], Batch]
 """The batch of these records."""
+Draw = Callable[[int, StreamKey], NDArray[np.int64]]
+"""The records of a step; the same ones whenever it is repeated with this key."""
 
 SPREAD = 1.5
 """Records are worked on together while the longest is at most this many times as long as the shortest."""
@@ -96,6 +98,8 @@ class TrainingStep:
     team: Team = field(default_factory=Team)
     counts: NDArray[np.int64] | None = None
     shapes: Callable[[int], object] | None = field(default=None, kw_only=True)
+    draw: Draw | None = field(default=None, kw_only=True)
+    """Who takes part in a step, where that does not follow from the plan alone."""
     deviation: float = field(default=0.0, init=False)
     """The standard deviation of the noise in each number of the gradient of the last step: a public number."""
 
@@ -106,6 +110,14 @@ class TrainingStep:
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from the state of a checkpoint."""
 
+    def drawn(self, step: int, key: StreamKey) -> NDArray[np.int64]:
+        """The records of this step."""
+        return self.plan.sample(step, key) if self.draw is None else self.draw(step, key)
+
+    def batch_of(self, records: NDArray[np.int64]) -> Batch:
+        """The batch of some records of this step."""
+        return self.collate(records.tolist())
+
     def over_parts(
         self,
         records: NDArray[np.int64],
@@ -114,8 +126,7 @@ class TrainingStep:
     ) -> Tensor:
         """The summed loss and the number of shortened gradients of all records. If the processes of a team need each
         other in every part, `idle` is what one does that has no records left."""
-        mine = records if self.lengths is None else records[np.argsort(self.lengths[records], kind="stable")]
-        mine = self.team.share_of(mine)
+        mine = self.team.share_of(self._in_order(records))
         losses, shortened, start = 0.0, 0, 0
         while start < len(mine) if idle is None else self.team.any_has(start < len(mine)):
             if start >= len(mine):
@@ -139,6 +150,10 @@ class TrainingStep:
             return records
         fitting = int(np.searchsorted(np.cumsum(self.counts[records]), self.physical, side="right"))
         return records[: max(1, fitting)]
+
+    def _in_order(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The records, those that are worked on together beside each other."""
+        return records if self.lengths is None else records[np.argsort(self.lengths[records], kind="stable")]
 
     def _together(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first of these records, which are sorted by length: as many as are about equally long."""
@@ -192,12 +207,12 @@ class PlainStep(TrainingStep):
     loss: Loss = field(kw_only=True)
 
     def run(self, step: int, key: StreamKey) -> StepFacts:
-        records = self.plan.sample(step, key)
+        records = self.drawn(step, key)
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         sums: list[Tensor | None] = [None] * len(parameters)
 
         def add(part: NDArray[np.int64]) -> tuple[float, int]:
-            total = self.loss(self.model, self.collate(part.tolist())).sum()
+            total = self.loss(self.model, self.batch_of(part)).sum()
             if not bool(torch.isfinite(total)):
                 raise NotFiniteError(
                     "loss-not-finite",
@@ -244,7 +259,7 @@ class PrivateStep(TrainingStep):
 
     def run(self, step: int, key: StreamKey) -> StepFacts:
         """Leave the noisy gradient of this step on the parameters."""
-        records = self.plan.sample(step, key)
+        records = self.drawn(step, key)
         if self.public is not None:
             self.public.begin(step, self.engine.parameters)
         sums = {name: torch.zeros_like(own_rows(p)) for name, p in self.engine.parameters.items()}
@@ -310,17 +325,21 @@ class PrivateStep(TrainingStep):
         for name, value in sums.items():
             value += self.shards.own_sum(torch.zeros(self.engine.parameters[name].shape, device=value.device))
 
+    def gradients_of(self, records: NDArray[np.int64]) -> PerExample:
+        """The gradients of some records of this step, and behind them of what only fills the batch up."""
+        if self.shapes is not None:
+            records = np.concatenate([records, np.repeat(records[:1], self.physical - len(records))])
+        return self.engine.run(self.batch_of(records))
+
     def _add(self, records: NDArray[np.int64], sums: dict[str, Tensor]) -> tuple[float, int]:
         size = len(records)
-        batch = records.tolist()
-        if self.shapes is not None:
-            batch += batch[:1] * (self.physical - size)
-        result = self.engine.run(self.collate(batch))
+        result = self.gradients_of(records)
+        filling = len(result.losses) - size
         if self.public is not None:
             result = self.public.prepared(result)
         clipped = self.clipping.clip({name: norms[:size] for name, norms in result.safe_squared_norms.items()})
         # A factor of 0 for what only fills the batch up.
-        factors = {name: nn.functional.pad(own, (0, len(batch) - size)) for name, own in clipped.factors.items()}
+        factors = {name: nn.functional.pad(own, (0, filling)) for name, own in clipped.factors.items()}
         lost = clipped.lost
         loss = float(result.losses[:size].nan_to_num(0.0, 0.0, 0.0).sum())
         if self.shards is not None:

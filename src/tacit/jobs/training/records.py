@@ -10,6 +10,7 @@ from tacit.jobs.train import CheckConfig, TrainConfig
 from tacit.jobs.training.answer_threshold import origin_of_threshold, set_threshold
 from tacit.jobs.training.planning import check_batch, plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.rows_of_users import plan_by_user, read_rows_of_users
 from tacit.jobs.training.running import (
     IN_MEMORY,
     RowsToScore,
@@ -33,6 +34,8 @@ from tacit.training.run import TrainingRun, TrainingSettings
 from tacit.training.strategies import apply_strategy
 from tacit.training.tasks import Task, task_named
 from tacit.training.team import Team
+from tacit.training.user_rows import UserRows
+from tacit.training.users import Users
 
 SGD_FOR_BANDS = (
     "banded noise is taken back in the sum of steps, which is what the optimizer sgd makes; Adam divides single steps "
@@ -53,6 +56,10 @@ def train_on_records(
     model_name  what cards call the model, where its folder would say nothing to their readers
     """
     records = read_records(config)
+    if records.users is not None:
+        planned = plan_by_user(config, config.noise_epsilon, records.users)
+        run = run_of(config, records, planned.plan, progress, model_name=model_name, user_rows=planned.rows)
+        return carry_out(config, run, progress, test=records.test, notes=planned.notes)
     plan = _plan(config, len(records.rows))
     run = run_of(config, records, plan, progress, released=released, model_name=model_name)
     notes = (SGD_FOR_BANDS,) if isinstance(plan, BandedPlan) and plan.bands > 1 and config.optimizer != "sgd" else ()
@@ -79,12 +86,13 @@ def _plan(config: TrainConfig, records: int) -> TrainingPlan:
 @dataclass(frozen=True)
 class Records:
     """The rows of a training: private ones, public ones that help, those of a test, and public ones that choose a
-    threshold."""
+    threshold; whose the private ones are, if the promise is made to users."""
 
     rows: list[dict[str, str]]
     public: list[dict[str, str]]
     test: RowsToScore | None
     threshold: list[dict[str, str]] = field(default_factory=list)
+    users: Users | None = None
 
 
 def read_records(config: TrainConfig) -> Records:
@@ -92,7 +100,11 @@ def read_records(config: TrainConfig) -> Records:
     roles = config.columns()
     public = [] if config.public_rows is None else read_rows(config.public_rows, roles)
     threshold = [] if config.rows_of_threshold is None else read_rows(config.rows_of_threshold, roles)
-    return Records(read_rows(config.data, roles), public, rows_to_score(config, roles), threshold)
+    test = rows_to_score(config, roles)
+    if config.user_column is None:
+        return Records(read_rows(config.data, roles), public, test, threshold)
+    rows, users = read_rows_of_users(config.data, roles, config.user_column)
+    return Records(rows, public, test, threshold, users)
 
 
 def run_of(
@@ -103,6 +115,7 @@ def run_of(
     *,
     released: Guarantee | None = None,
     model_name: str | None = None,
+    user_rows: UserRows | None = None,
 ) -> TrainingRun:
     """The run of a configuration by a plan, with a model of its own."""
     task = task_of(config)
@@ -146,6 +159,7 @@ def run_of(
         public_rows=records.public,
         shard=config.shard,
         trained=lambda: set_threshold(task, model, tokenizer, records.threshold),
+        user_rows=user_rows,
         **run_options(config, config.output, progress),
     )
 

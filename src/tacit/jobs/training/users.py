@@ -8,30 +8,28 @@ from tacit.errors import BadInputError
 from tacit.guarantee import Unit
 from tacit.jobs.federate import FederateConfig
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
+from tacit.jobs.training.rows_of_users import read_rows_of_users
 from tacit.jobs.training.running import (
     carry_out,
     load_network,
     origin_of,
-    read_rows,
     rows_to_score,
     run_options,
     task_of,
 )
-from tacit.training.federated import FederatedRun, LocalTraining, VisitPlan, group_by_user
+from tacit.training.federated import FederatedRun, LocalTraining, VisitPlan
 from tacit.training.federated.integers import SkellamPlan
 from tacit.training.plan import TrainingPlan
 from tacit.training.run import TrainingSettings
 from tacit.training.team import Team
 
-USER = "whose row it is"
 USUAL_NOISE = "buffered"
 
 
 def train_on_users(config: FederateConfig, progress: TrainingProgress) -> TrainingResult:
     """A model that has learned from the users of a configuration."""
     roles = config.columns()
-    rows = read_rows(config.data, {**roles, USER: config.user_column})
-    users = group_by_user([row.pop(USER) for row in rows], config.user_column)
+    rows, users = read_rows_of_users(config.data, roles, config.user_column)
     test = rows_to_score(config, roles)
     task = task_of(config)
     task.learn(rows)

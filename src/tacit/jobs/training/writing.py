@@ -17,7 +17,8 @@ from tacit.jobs.released_rows import card_of_rows, write_rows_with_card
 from tacit.jobs.synthesize_training import SynthesisProgress, SyntheticRows, TrainedSynthesisConfig
 from tacit.jobs.training.planning import plan_for_records
 from tacit.jobs.training.public_models import load_public
-from tacit.jobs.training.running import charging_run, run_options
+from tacit.jobs.training.rows_of_users import plan_by_user, read_rows_of_users
+from tacit.jobs.training.running import charging_run, read_rows, run_options
 from tacit.report import Report
 from tacit.rounding import rounded_up
 from tacit.text.files import partial_path, read_columns
@@ -41,6 +42,7 @@ from tacit.training.synthesis import (
     model_writer,
     write_rows,
 )
+from tacit.training.users import Users
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -48,12 +50,14 @@ if TYPE_CHECKING:
 
 def train_writer(config: TrainedSynthesisConfig, progress: SynthesisProgress) -> None:
     """Train the model and count the labels, into the folder of a configuration."""
-    rows = _private_rows(config)
+    rows, users = _private_rows(config)
     codes = learn_codes(rows, list(config.label_columns), {column: list(names) for column, names in config.labels})
     assert config.epsilon is not None
     budget = Budget(config.epsilon, config.count_share)
     counted = bool(config.label_columns) and not config.balanced
-    plan = plan_for_records(config, budget.for_training(counted=counted), len(rows))
+    spent = budget.for_training(counted=counted)
+    planned = None if users is None else plan_by_user(config, spent, users)
+    plan = plan_for_records(config, spent, len(rows)) if planned is None else planned.plan
     usual = usual_rate(config.strategy, private=plan.private)
     settings = TrainingSettings(
         learning_rate=usual if config.learning_rate is None else config.learning_rate,
@@ -79,11 +83,13 @@ def train_writer(config: TrainedSynthesisConfig, progress: SynthesisProgress) ->
         budget=budget,
         text_column=config.column,
         balanced=config.balanced,
+        user_rows=None if planned is None else planned.rows,
         **run_options(config, config.folder, progress),
     )
     training.check_folder(resume=config.resume)
     price = f"label counts for epsilon {rounded_up(budget.for_counts(counted=True), 3)}"
-    progress.planned(plan, (price,) if counted else ())
+    notes = () if planned is None else planned.notes
+    progress.planned(plan, (*notes, price) if counted else notes)
     with charging_run(config, training.private) as training.charge:
         training.run(progress.stepped, resume=config.resume)
 
@@ -145,10 +151,12 @@ def write_release(config: TrainedSynthesisConfig, progress: SynthesisProgress) -
     )
 
 
-def _private_rows(config: TrainedSynthesisConfig) -> list[dict[str, str]]:
-    columns = read_columns(config.data, [config.column, *config.label_columns])
-    cells = {"text": columns[config.column], **{column: columns[column] for column in config.label_columns}}
-    return [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
+def _private_rows(config: TrainedSynthesisConfig) -> tuple[list[dict[str, str]], Users | None]:
+    """The private rows, and whose they are, if the promise is made to users."""
+    roles = {"text": config.column, **{column: column for column in config.label_columns}}
+    if config.user_column is None:
+        return read_rows(config.data, roles), None
+    return read_rows_of_users(config.data, roles, config.user_column)
 
 
 def _sample_seed(config: TrainedSynthesisConfig, place: Path) -> int:

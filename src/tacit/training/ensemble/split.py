@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 
 from tacit.text.identity import name_identity
-from tacit.training.federated.users import group_by_user
+from tacit.training.users import group_by_user
 
 
 def shard_of(owner: str, shards: int, key: bytes) -> int:

@@ -14,7 +14,7 @@ place of records.
 
 from tacit.training.federated.local import LocalTraining
 from tacit.training.federated.run import FederatedRun
-from tacit.training.federated.users import Users, group_by_user
 from tacit.training.federated.visits import VisitPlan, factorization_named
+from tacit.training.users import Users, group_by_user
 
 __all__ = ["FederatedRun", "LocalTraining", "Users", "VisitPlan", "factorization_named", "group_by_user"]

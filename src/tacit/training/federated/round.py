@@ -29,10 +29,10 @@ from tacit.noise.source import Source, StreamKey
 from tacit.training.clipping import AnyClipping, QuantileClipping
 from tacit.training.correlated_noise import NoiseStream, noise_stream
 from tacit.training.federated.local import LocalTraining, local_update
-from tacit.training.federated.users import Users
 from tacit.training.federated.visits import VisitPlan
 from tacit.training.gradients.examples import trainable
 from tacit.training.step import PlainStep, StepFacts
+from tacit.training.users import Users
 
 VOTES = b"votes"
 UPDATES = b"updates"

@@ -22,13 +22,13 @@ from tacit.training.federated.integer_round import IntegerRound
 from tacit.training.federated.integers import SkellamPlan
 from tacit.training.federated.local import LocalTraining
 from tacit.training.federated.round import FederatedRound
-from tacit.training.federated.users import Users
 from tacit.training.federated.visits import VisitPlan
 from tacit.training.gradients import Batch, UnsupportedModelError
 from tacit.training.gradients.examples import trainable
 from tacit.training.optimizers import optimizer_for
 from tacit.training.origin import with_code_of_plugin
 from tacit.training.run import TrainingRun
+from tacit.training.users import Users
 
 ONE_NAME = "a person behind several user names: each name is protected on its own"
 TRUSTED_SERVER = "the server is trusted: it sees the updates of single users before the noise is added"

@@ -42,6 +42,7 @@ below anything a wrong formula gives (12 % for a forgotten cross term)."""
 
 class Engine(Protocol):
     name: str
+    model: nn.Module
     parameters: dict[str, nn.Parameter]
     loss: Loss
 

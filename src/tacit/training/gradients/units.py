@@ -39,14 +39,16 @@ UNITS: Final = "unit"
 class Units:
     """The units of the rows of one batch.
 
-    of_rows  (R,), the unit of each row: every number from 0 to the largest occurs
+    of_rows  (R,), the unit of each row, in any order
+    least    how many units there are at least: those without a row have the gradient 0
     """
 
     of_rows: Tensor
+    least: int = 0
     _moved: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._counts = torch.bincount(self.of_rows)
+        self._counts = torch.bincount(self.of_rows, minlength=self.least)
         order = torch.argsort(self.of_rows, stable=True)
         first = self._counts.cumsum(0) - self._counts
         self._places = torch.empty_like(order)

@@ -17,7 +17,7 @@ from typing import Any
 
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
-from tacit.guarantee import Guarantee
+from tacit.guarantee import Guarantee, Unit
 from tacit.lineage import CARD
 from tacit.noise.source import Source, StreamKey
 from tacit.text.files import write_whole
@@ -34,16 +34,15 @@ from tacit.training.synthesis.counts import (
 )
 from tacit.training.synthesis.filters import Filters
 from tacit.training.synthesis.sampling import Sampling
+from tacit.training.users import Users
 
 SYNTHESIS = "synthesis.json"
 TRAINING_CARD = "training.card.json"
 COMMAND = "command.json"
 COUNT_SHARE = 0.05
 
-NOT_COVERED = (
-    "several records of one person: the promise is for one record at a time",
-    "what many records have in common: the model is meant to learn it",
-)
+SEVERAL_RECORDS = "several records of one person: the promise is for one record at a time"
+IN_COMMON = "what many {unit}s have in common: the model is meant to learn it"
 POST_PROCESSING = "the number of texts, the sampling and the filters were chosen without looking at the private rows"
 
 
@@ -131,7 +130,12 @@ class WriterTraining(TrainingRun):
             epsilon=self.budget.for_counts(counted=True),
             adjacency=self.plan.adjacency,
             secure=self.seed is None,
+            unit=self.plan.unit,
         )
+
+    @property
+    def _users(self) -> Users | None:
+        return None if self.user_rows is None else self.user_rows.users
 
     def _settle(self) -> None:
         """Spend nothing yet: the labels have still to be counted."""
@@ -165,7 +169,7 @@ class WriterTraining(TrainingRun):
         if not self.counted:
             return equal_counts(self.task.codes)
         if not self.budget.private:
-            return counts_without_privacy(self.rows, self.task.codes)
+            return counts_without_privacy(self.rows, self.task.codes, self._users)
         # A stream of its own: the noise of the training is keyed apart and its key is gone.
         source = (
             Source.from_os() if self.seed is None else StreamKey.from_test_seed(self.seed).stream(0, b"label counts")
@@ -176,6 +180,7 @@ class WriterTraining(TrainingRun):
             epsilon=self.budget.for_counts(counted=True),
             adjacency=self.plan.adjacency,
             source=source,
+            users=self._users,
         )
 
     def _facts(self, counts: LabelCounts) -> dict[str, object]:
@@ -220,7 +225,9 @@ def corpus_guarantee(folder_guarantee: Guarantee, filters: Filters, sampling: Sa
         parameters={**folder_guarantee.parameters, **writing},
         history=(*folder_guarantee.history, "texts written by the private model: post-processing"),
     )
-    return made.also_not_covered(*NOT_COVERED).also_assuming(POST_PROCESSING)
+    unit = folder_guarantee.unit
+    several = (SEVERAL_RECORDS,) if unit is Unit.RECORD else ()
+    return made.also_not_covered(*several, IN_COMMON.format(unit=unit.value)).also_assuming(POST_PROCESSING)
 
 
 # The folder, opened again -----------------------------------------------------------------------------------------
