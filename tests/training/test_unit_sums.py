@@ -13,7 +13,7 @@ from tacit.training.gradients.examples import without_dropout  # noqa: E402
 from tacit.training.gradients.scaling import scaled  # noqa: E402
 from tacit.training.gradients.unit_sums import (  # noqa: E402
     SHARE,
-    Places,
+
     gradient_of_unit,
     summed_by_unit,
     unit_deviation,
@@ -171,6 +171,6 @@ def test_the_comparison_before_a_run_notices_units_that_are_mixed_up(monkeypatch
     with without_dropout(model):
         assert unit_deviation(model, engine.loss, [(engine.run(probe), probe) for probe in PROBES])[0] < 1e-6
         # As if norms of rows were added up, without their cross terms.
-        monkeypatch.setattr(Places, "positions", lambda places, values: places.sums(values.float()))
+        monkeypatch.setattr("positions", lambda places, values: places.sums(values.float()))
         with pytest.raises((AssertionError, RuntimeError, IndexError)):
             assert unit_deviation(model, engine.loss, [(engine.run(probe), probe) for probe in PROBES])[0] < 1e-3

@@ -16,6 +16,7 @@ from scipy.sparse import coo_array, csr_array
 from tacit.arrays import Floats, Integers
 from tacit.errors import BadInputError, BadParameterError, require
 from tacit.evaluation.scores import codes, entity_counts, label_order, marks_entities
+from tacit.evaluation.scores.answers import scores_of_answer
 
 Counts = csr_array
 Score = Callable[[Floats], Floats]
@@ -57,11 +58,9 @@ def measures_of(task: str, truth: Sequence[str], predicted: Sequence[str]) -> li
         spans = np.array([entity_counts(t, p) for t, p in zip(true, tags, strict=True)], dtype=np.float64)
         return [CountedMeasure("entity F1", csr_array(spans[:, [0, 1, 2]]), 3, _f1), *measures]
     if task == "answer":
-        from tacit.evaluation.predictions import plain_answer, word_overlap
-
-        pairs = [(plain_answer(a), plain_answer(b)) for a, b in zip(truth, predicted, strict=True)]
-        overlaps = [word_overlap(a.split(), b.split()) for a, b in pairs]
-        return [_mean("word F1", overlaps), _right("exact match", [a == b for a, b in pairs])]
+        pairs = [scores_of_answer(cell, answer) for cell, answer in zip(truth, predicted, strict=True)]
+        exact = [bool(right) for right, _ in pairs]
+        return [_mean("word F1", [overlap for _, overlap in pairs]), _right("exact match", exact)]
     if task == "regress":
         return _of_numbers(numbers_of(truth), numbers_of(predicted))
     if task == "write":
