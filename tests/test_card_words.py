@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tacit.card import Card, ReleaseFacts
-from tacit.card_words import BY_NAME, BY_VALUE, UNITS, domain_text, setting_line
+from tacit.card_words import BY_NAME, BY_VALUE, UNITS, domain_text, notion_text, setting_line
 from tacit.catalog import build, mechanism_classes, mechanism_names
-from tacit.guarantee import Unit
+from tacit.guarantee import Notion, Unit
 from tests.conftest import small_table
 from tests.test_guarantee import approximate, metric, optimized, pure
 
@@ -90,6 +90,14 @@ def test_c8_what_was_released_is_counted_in_words_or_texts():
     whole = replace(pure(), unit=Unit.DOCUMENT)
     texts = Card(whole, replace(facts, units=3, longest_document=1)).content().release
     assert [label for label, _ in texts if "released" in label] == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "name"),
+    [(Unit.TOKEN, "words"), (Unit.DOCUMENT, "documents"), (Unit.USER, "users"), (Unit.RECORD, "records")],
+)
+def test_c8_a_metric_promise_speaks_of_its_own_unit(unit: Unit, name: str):
+    assert f"the closer two {name} are" in notion_text(Notion.METRIC, unit)
 
 
 def test_c8_every_unit_is_explained():

@@ -167,7 +167,7 @@ def unit_name(unit: Unit) -> str:
 
 def notion_text(notion: Notion, unit: Unit = Unit.TOKEN) -> str:
     """The name of a notion and, where the name does not say it, what it means."""
-    if notion is Notion.METRIC and unit is Unit.DOCUMENT:
+    if notion is Notion.METRIC and unit is not Unit.TOKEN:
         return f"{notion.label}: the closer two {unit_name(unit)}s are, the better each hides the other"
     return f"{notion.label}: {NOTIONS[notion]}" if notion in NOTIONS else notion.label
 

@@ -72,9 +72,9 @@ class UserRule:
         if document.unit not in (Unit.DOCUMENT, Unit.RECORD):
             raise NoGuaranteeError(
                 "users-at-the-word-level",
-                "{option.user_column} needs a mechanism that protects whole documents, such as 'codebook': where a "
-                "word or a sentence is the secret, the exponents of all of a user add up, and no budget per user can "
-                "be kept",
+                "{option.user_column} needs a mechanism that protects whole documents, such as 'codebook' for texts or "
+                "'forward' for vectors: where a word or a sentence is the secret, the exponents of all of a user add "
+                "up, and no budget per user can be kept",
             )
         promised = document.for_user(self.rows_of_user * width)
         if self.mode == "concatenate":

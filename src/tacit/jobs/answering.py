@@ -69,8 +69,8 @@ def answered_questions(config: AnswerConfig, progress: WorkProgress | None) -> A
     draft = KeyedDraft(config.output, config.identity(), resume=config.resume, seed=config.seed)
     try:
         # Questions with their places: the kept answers are those of the first ones.
-        asked = [PrivateRecord(text, str(place)) for place, text in enumerate(questions)]
-        draft.known_records(digest_of_records([*records, *asked], draft.key.key))
+        placed = [PrivateRecord(text, str(place)) for place, text in enumerate(questions)]
+        draft.known_records(digest_of_records([*records, *placed], draft.key.key))
         with charging(config, COMMAND, draft.token) as charge:
             charge.reserve(promised)
             sets = _sets(config, records, draft.key.key)

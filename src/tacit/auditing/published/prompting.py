@@ -40,8 +40,8 @@ def mean_of_answers(epsilon: float = 3.0, delta: float = 5e-5) -> Refutation:
 
 
 def released_keywords(counts: Mapping[str, int], kept: int, threshold: float) -> tuple[str, ...]:
-    """What the first version of the repository of Wu et al. 2023 gives for keywords of answers: if the gap behind word
-    `kept` + 1 passes a (noisy) threshold, the first `kept` words in the order of their exact counts; else none."""
+    """The keywords of answers that the first version of the repository of Wu et al. 2023 gives out: if the gap behind
+    word `kept` + 1 passes a (noisy) threshold, the first `kept` words in the order of their exact counts; else none."""
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     gap = counts[ranked[kept]] - counts[ranked[kept + 1]]
     return tuple(ranked[:kept]) if gap > threshold else ()
