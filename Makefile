@@ -17,7 +17,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	@$(MAKE) --no-print-directory lint
 	HF_HUB_OFFLINE=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= \
-	    $(BIN)/python -m pytest -n 2 --dist loadscope
+	    $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -96,12 +96,13 @@ def exact_threshold_delta(epsilon, *, rate, noise, steps, threshold, replaced):
         other = (1 - q) * none + q * above(-1) if replaced else none
         largest = mp.mpf(0)
         for p, p0 in ((with_record, other), (other, with_record)):
-            total = mp.mpf(0)
-            for k in range(steps + 1):
-                ways = mp.binomial(steps, k)
-                chance = ways * p**k * (1 - p) ** (steps - k)
-                there = ways * p0**k * (1 - p0) ** (steps - k)
-                total += max(mp.mpf(0), chance - mp.exp(mp.mpf(epsilon)) * there)
+            total, growth = mp.mpf(0), mp.exp(mp.mpf(epsilon))
+            chance, there = (1 - p) ** steps, (1 - p0) ** steps
+            for k in range(steps + 1):  # of the binomial laws, each term from the one before it
+                total += max(mp.mpf(0), chance - growth * there)
+                ways = mp.mpf(steps - k) / (k + 1)
+                chance *= ways * p / (1 - p)
+                there *= ways * p0 / (1 - p0)
             largest = max(largest, total)
         return float(largest)
 

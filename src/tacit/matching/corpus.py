@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from tacit.matching.composing import (
 from tacit.matching.discriminant import Discriminant, NoisySums, fitted_discriminant, sample_places, steadied_counts
 from tacit.matching.documents import ONE_SENTENCE_EACH, TextLengths, text_lengths
 from tacit.matching.drawing import DOMAIN, SHARPNESS, DrawnRows, best_first, lifted_shares, rows_per_label
+from tacit.matching.features import FeatureMap
 from tacit.matching.marginals import JointLabels
 from tacit.matching.pool import SentencePool, attribution_of
 from tacit.matching.sides import map_side_size
@@ -40,6 +42,8 @@ USUAL_CHARACTERS = 20_000_000
 """Of long texts fewer rows are drawn by default, about so many characters in all."""
 FEWEST_SENTENCES = 1_000
 BLOCK = 20_000
+KEPT_SENTENCES = 5_000
+"""The features of pools up to this size are kept: an audit draws hundreds of corpora from the same small pool."""
 
 
 @dataclass(frozen=True)
@@ -217,12 +221,12 @@ def scored_pool(
     topics   whether it is needed where sentences lie
     judge    another version of the sketch, by which the sentences are scored
     """
-    sample = pool_features(sketch, [sentences[place] for place in sample_places(len(sentences))])
+    sample = _public_features(sketch, [sentences[place] for place in sample_places(len(sentences))])
     discriminant = fitted_discriminant(sketch if judge is None else judge, sample)
     directions = public_directions(sample) if topics else sample[:0].T
     blocks = [
         (discriminant.log_probabilities(features), discriminant.domain_scores(features), features @ directions)
-        for features in _feature_blocks(sketch, sentences, progress)
+        for features in _public_blocks(sketch, sentences, progress)
     ]
     labels, domain, lying = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return PoolScores(discriminant, labels, domain, lying.astype(np.float32))
@@ -236,6 +240,29 @@ def public_sentences(sentences: Sequence[str], scores: PoolScores) -> PublicSent
 def pool_features(sketch: Sketch, sentences: Sequence[str], progress: WorkProgress | None = None) -> Floats32:
     """The dense features of public sentences under the map of a sketch."""
     return np.concatenate(list(_feature_blocks(sketch, sentences, progress)))
+
+
+def _public_features(sketch: Sketch, sentences: Sequence[str]) -> Floats32:
+    """The same of a pool, never of private texts: a small one is read once."""
+    if len(sentences) > KEPT_SENTENCES:
+        return pool_features(sketch, sentences)
+    return _kept_features(sketch.feature_map, tuple(sentences))
+
+
+@lru_cache(maxsize=2)
+def _kept_features(feature_map: FeatureMap, sentences: tuple[str, ...]) -> Floats32:
+    features = feature_map.features(sentences).dense_values()
+    features.flags.writeable = False
+    return features
+
+
+def _public_blocks(sketch: Sketch, sentences: Sequence[str], progress: WorkProgress | None) -> Iterator[Floats32]:
+    if len(sentences) > KEPT_SENTENCES:
+        yield from _feature_blocks(sketch, sentences, progress)
+        return
+    yield _public_features(sketch, sentences)
+    if progress is not None:
+        progress("reading the pool", len(sentences), len(sentences))
 
 
 def _feature_blocks(
