@@ -11,8 +11,8 @@ refused, and so is one whose gradients depend on how far a record is filled up (
 
 from tacit.training.gradients.check import Checked, Engine, buffers_of, check, choose, restore_buffers
 from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError
+from tacit.training.gradients.named_units import UNITS
 from tacit.training.gradients.padding import Filled, PaddingError
-from tacit.training.gradients.units import UNITS
 
 __all__ = [
     "UNITS", "Batch", "Checked", "Engine", "Filled", "Loss", "PaddingError", "PerExample", "UnsupportedModelError",

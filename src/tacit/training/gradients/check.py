@@ -29,10 +29,10 @@ from tacit.training.gradients.examples import (
     without_dropout,
 )
 from tacit.training.gradients.loop import Loop
+from tacit.training.gradients.named_units import count_of
 from tacit.training.gradients.opacus import Opacus
 from tacit.training.gradients.padding import Filled, refuse_padding
 from tacit.training.gradients.taps import Taps
-from tacit.training.gradients.units import count_of
 from tacit.training.gradients.vmap import Vmap
 
 TOLERANCE = 1e-5

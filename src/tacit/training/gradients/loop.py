@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from tacit.training.gradients.examples import Batch, Loss, PerExample, part_of, trainable
-from tacit.training.gradients.units import UNITS, count_of
+from tacit.training.gradients.named_units import UNITS, count_of
 
 
 class Loop:

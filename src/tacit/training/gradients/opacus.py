@@ -16,7 +16,7 @@ from torch import nn
 
 from tacit.errors import require
 from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError, size_of, trainable
-from tacit.training.gradients.units import added_up
+from tacit.training.gradients.named_units import added_up
 from tacit.training.memory import is_out_of_memory
 
 

@@ -1,97 +1,193 @@
-"""Units of several rows: a record that is read in several windows, whose gradient is clipped once.
+"""Gradients of units that consist of several rows each and are clipped once: a user with several records, a record
+with several windows.
 
-A batch may name the unit of each of its rows, numbers from 0 without gaps in `batch[UNITS]`. The gradient of a unit is
-the sum of those of its rows, and everything that an engine returns is about units then: losses, norms, and the sums
-that one factor for each unit turns the gradients into.
+The gradient of a unit is the sum of those of its rows, so its norm has a cross term for every two of them. An engine
+knows the gradient of row b as sum over the positions t of r_bt c_bt^T (`examples.Outer`), or as the numbers themselves
+(`ParameterUses.direct`). Both add up without another pass through the model:
 
-Proof obligation: for each unit u with rows R(u), norm and sum are those of  G_u = sum over r in R(u) of g_r.
+    sum over b in a unit of  sum over t of r_bt c_bt^T  =  sum over the pairs (b, t) of r_bt c_bt^T
 
-    direct          gradients that are there as numbers are added up by unit, and the norm is that of the very numbers
-                    that are multiplied and released
-    outer products  g_r = sum over t of r_t c_t^T is linear in its positions t, so the positions of a unit's rows, one
-                    row after the other, are those of G_u. Units with fewer rows than the largest of the batch are
-                    filled up with zeros, which add nothing to a norm (0 in every inner product) and nothing to a sum.
-                    So cross terms between rows of one unit are in its norm, and the bound on rounding counts all its
-                    positions
-    slices          numbers of their own, so each slice for itself
+is an outer product of the same kind with more positions. So a unit is *one example whose positions are those of all its
+rows*: whatever is proven of examples (exact norms with every cross term, the bound on rounding errors, clipped sums,
+public factors) holds for units, in the same code. Units with fewer positions are filled up with columns of zeros, which
+add zero to every product. Positions of different units never meet: no number of a unit depends on another unit, even
+where that one is not finite.
 
-So if |f_u G_u| <= C for every unit, adding or removing a unit, however many rows it has, moves the sum by at most C;
-which rows stand in one batch, and beside which, changes nothing. `check` compares all of it with the loop, which has
-one unit alone in a batch and lets autograd add up.
+`gradient_of_unit` does without an engine: the gradient of one unit by itself is the ordinary gradient of its loss,
+worked out in parts of any size. For units with more rows than are worked on at a time.
+
+A mean over the rows of a unit, or any other weights, is a matter of the loss: `weighted` multiplies each row by its
+`SHARE` before it goes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from tacit.training.gradients.examples import Batch, Outer, ParameterUses, single, size_of
+from tacit.training.gradients.examples import (
+    Batch,
+    Grams,
+    Loss,
+    Outer,
+    ParameterUses,
+    PerExample,
+    _place,
+    safe_squared_norm,
+    single,
+    size_of,
+    squared_norm,
+    trainable,
+)
 
-UNITS: Final = "unit"
-"""The name of the numbers of units in a batch."""
-
-
-@dataclass
-class Units:
-    """The units of the rows of one batch.
-
-    of_rows  (R,), the unit of each row: every number from 0 to the largest occurs
-    """
-
-    of_rows: Tensor
-    _moved: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._counts = torch.bincount(self.of_rows)
-        order = torch.argsort(self.of_rows, stable=True)
-        first = self._counts.cumsum(0) - self._counts
-        self._places = torch.empty_like(order)
-        self._places[order] = torch.arange(len(order), device=order.device) - first[self.of_rows[order]]
-
-    def __len__(self) -> int:
-        return len(self._counts)
-
-    def summed(self, values: Tensor) -> Tensor:
-        """(R, ...) as (U, ...): the sum over the rows of each unit."""
-        made = values.new_zeros(len(self), *values.shape[1:])
-        return made.index_add_(0, self.of_rows, values)
-
-    def joined(self, values: Tensor) -> Tensor:
-        """(R, T, ...) as (U, most rows of a unit * T, ...): the positions of a unit's rows one after the other, zeros
-        after the last. The same tensor gives the same result, so that what is known of one use is known of the next."""
-        key = values.data_ptr(), tuple(values.shape), values.stride()
-        if key not in self._moved:
-            made = values.new_zeros(len(self), int(self._counts.max()), *values.shape[1:])
-            made[self.of_rows, self._places] = values
-            # The tensor is kept as well: its place in memory would be given to another one.
-            self._moved[key] = made.flatten(1, 2), values
-        return self._moved[key][0]
-
-    def of(self, record: ParameterUses) -> ParameterUses:
-        """What is known about rows as what is known about units."""
-        direct = None if record.direct is None else self.summed(single(record.direct))
-        outer = [Outer(self.joined(use.rows), self.joined(use.columns)) for use in record.outer]
-        return ParameterUses(outer, direct, {i: self.of(part) for i, part in record.slices.items()})
+SHARE = "share of its unit"
+"""The entry of a batch with the weight of each row in the gradient of its unit."""
 
 
-def units_of(batch: Batch) -> Units | None:
-    """The units of a batch; None where every row is one of its own."""
-    return Units(batch[UNITS]) if UNITS in batch else None
+def weighted(loss: Loss) -> Loss:
+    """The same losses, each times the share that its row has of its unit; of a batch without shares, the losses."""
+
+    def shared(model: nn.Module, batch: Batch) -> Tensor:
+        if SHARE not in batch:
+            return loss(model, batch)
+        shares = batch[SHARE]
+        return loss(model, {name: values for name, values in batch.items() if name != SHARE}) * shares
+
+    return shared
 
 
-def count_of(batch: Batch) -> int:
-    """How many gradients a batch has: units, or rows."""
-    return int(batch[UNITS].max()) + 1 if UNITS in batch else size_of(batch)
+@dataclass(frozen=True)
+class Places:
+    """Where the rows of a batch belong: `unit` (rows,) and the place among the rows of that unit (rows,)."""
+
+    unit: Tensor
+    within: Tensor
+    units: int
+    most: int
+
+    @classmethod
+    def of(cls, unit_of_row: Tensor, units: int) -> Places:
+        """From the unit of each row, which need not be in order."""
+        order = torch.argsort(unit_of_row, stable=True)
+        counts = torch.bincount(unit_of_row, minlength=units)
+        first = counts.cumsum(0) - counts
+        within = torch.empty_like(unit_of_row)
+        within[order] = torch.arange(len(order), device=order.device) - first[unit_of_row[order]]
+        return cls(unit_of_row, within, units, max(1, int(counts.max())))
+
+    def positions(self, values: Tensor) -> Tensor:
+        """(rows, T, ...) as (units, most rows * T, ...), zero where a unit has no row."""
+        made = values.new_zeros(self.units, self.most, *values.shape[1:])
+        made[self.unit, self.within] = values
+        return made.flatten(1, 2)
+
+    def sums(self, values: Tensor) -> Tensor:
+        """(rows, ...) added up to (units, ...)."""
+        return values.new_zeros(self.units, *values.shape[1:]).index_add_(0, self.unit, values)
 
 
 @torch.no_grad()
-def added_up(batch: Batch, losses: Tensor, gradients: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-    """Losses (R,) and gradients (R, *shape) of all rows of a batch as those of its units."""
-    units = units_of(batch)
-    if units is None:
-        return losses, dict(gradients)
-    return units.summed(losses), {name: units.summed(single(gradient)) for name, gradient in gradients.items()}
+def summed_by_unit(result: PerExample, unit_of_row: Tensor, units: int) -> PerExample:
+    """The gradients of units, from those of their rows; the result itself is used up.
+
+    unit_of_row  (rows,) the number of the unit that each row belongs to, below `units`
+    """
+    places = Places.of(unit_of_row.to(result.losses.device), units)
+    known: dict[tuple[object, ...], tuple[Tensor, Tensor]] = {}
+    grams: Grams = {}
+    # Uses of one tensor (the queries, keys and values of a layer read the same input) share what is made of it. `known`
+    # also keeps that tensor, since its place in memory is what it is known by.
+    records = {name: _uses(result._records[name], places, known) for name in list(result._records)}
+    norms = {name: squared_norm(record, grams) for name, record in records.items()}
+    safe = {name: safe_squared_norm(records[name], norm, grams) for name, norm in norms.items()}
+    return PerExample(places.sums(result.losses), norms, records, result._shapes, safe)
+
+
+def _uses(
+    record: ParameterUses, places: Places, known: dict[tuple[object, ...], tuple[Tensor, Tensor]]
+) -> ParameterUses:
+    def moved(values: Tensor) -> Tensor:
+        place = _place(values)
+        if place not in known:
+            known[place] = places.positions(values), values
+        return known[place][0]
+
+    return ParameterUses(
+        [Outer(moved(use.rows), moved(use.columns)) for use in record.outer],
+        None if record.direct is None else places.sums(single(record.direct)),
+        {number: _uses(part, places, known) for number, part in record.slices.items()},
+    )
+
+
+def gradient_of_unit(
+    model: nn.Module, loss: Loss, parameters: Mapping[str, nn.Parameter], parts: Iterable[Batch]
+) -> PerExample:
+    """The gradient of one unit, whose rows are in these batches, as a result with one example.
+
+    It is computed from its own rows alone, so nothing of it depends on another unit, whatever the model does.
+    """
+    names, values = list(parameters), list(parameters.values())
+    sums: dict[str, Tensor] = {}
+    total: Tensor | None = None
+    for batch in parts:
+        losses = loss(model, batch)
+        gradients = torch.autograd.grad(losses.sum(), values, allow_unused=True)
+        with torch.no_grad():
+            part = losses.detach().sum()
+            total = part if total is None else total + part
+            for name, gradient in zip(names, gradients, strict=True):
+                if gradient is not None:
+                    sums[name] = single(gradient) if name not in sums else sums[name].add_(single(gradient))
+    assert total is not None
+    return PerExample.of_gradients(total[None], {name: value[None] for name, value in sums.items()})
+
+
+def unit_deviation(model: nn.Module, loss: Loss, results: Sequence[tuple[PerExample, Batch]]) -> tuple[float, str]:
+    """How far the gradients of units are from ordinary gradients, at most, and of which parameter; on made-up batches,
+    whose rows are dealt to units of different sizes. Relative to the longest gradient of a unit."""
+    deviation, worst = 0.0, ""
+    for result, batch in results:
+        rows = size_of(batch)
+        unit_of_row = made_up_units(rows)
+        units = int(unit_of_row.max()) + 1
+        summed = summed_by_unit(result, unit_of_row, units)
+        alone = [
+            gradient_of_unit(model, loss, trainable(model), [_rows_of(batch, unit_of_row == unit)])
+            for unit in range(units)
+        ]
+        norms = torch.stack([torch.stack(list(unit.squared_norms.values())).sum() for unit in alone]).sqrt()
+        scale = max(float(norms.max()), 1e-12)
+        factors = torch.linspace(0.25, 1.0, units, device=norms.device)
+        ours_norms = {name: value.clone() for name, value in summed.squared_norms.items()}
+        ours = summed.weighted_sums(dict.fromkeys(ours_norms, factors))
+        theirs = [
+            unit.weighted_sums(dict.fromkeys(unit.squared_norms, factors[i : i + 1])) for i, unit in enumerate(alone)
+        ]
+        for name, parameter in trainable(model).items():
+            zero = torch.zeros_like(parameter, dtype=torch.float32)
+            expected = torch.stack([unit.get(name, zero) for unit in theirs]).sum(0)
+            off_sum = float((ours.get(name, zero) - expected).norm()) / (scale * units)
+            each = torch.stack(
+                [unit.squared_norms[name][0].sqrt() if name in unit.squared_norms else zero.sum() for unit in alone]
+            )
+            off_norm = float((ours_norms.get(name, torch.zeros_like(norms)).sqrt() - each).abs().max()) / scale
+            off = max(off_sum, off_norm) if off_sum == off_sum and off_norm == off_norm else float("inf")
+            if off > deviation:
+                deviation, worst = off, name
+    return deviation, worst
+
+
+def made_up_units(rows: int) -> Tensor:
+    """Units of one row, two rows, and more, in no order: 3 rows make 2 units, 5 rows 3.
+
+    >>> made_up_units(5).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    return torch.tensor([number % 2 if number < 4 else number - 2 for number in range(rows)])
+
+
+def _rows_of(batch: Batch, kept: Tensor) -> dict[str, Tensor]:
+    return {name: values[kept.to(values.device)] for name, values in batch.items()}

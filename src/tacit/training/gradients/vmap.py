@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tacit.training.gradients.examples import Batch, Loss, PerExample, UnsupportedModelError, trainable
-from tacit.training.gradients.units import added_up
+from tacit.training.gradients.named_units import added_up
 from tacit.training.memory import is_out_of_memory
 
 

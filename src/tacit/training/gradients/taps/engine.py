@@ -21,13 +21,13 @@ from tacit.training.gradients.examples import (
     squared_norm,
     trainable,
 )
+from tacit.training.gradients.named_units import units_of
 from tacit.training.gradients.taps.checkpoints import recomputed
 from tacit.training.gradients.taps.derived import DERIVING, make_derived
 from tacit.training.gradients.taps.experts import tapped_experts
 from tacit.training.gradients.taps.operations import OPERATIONS
 from tacit.training.gradients.taps.passes import TapPass, TapSite
 from tacit.training.gradients.taps.relative import relative_biases
-from tacit.training.gradients.units import units_of
 
 
 class _Intercept(TorchFunctionMode):

@@ -14,8 +14,8 @@ from tacit.training.clipping import FlatClipping  # noqa: E402
 from tacit.training.gradients import UNITS, UnsupportedModelError, check, choose  # noqa: E402
 from tacit.training.gradients.check import ENGINES  # noqa: E402
 from tacit.training.gradients.examples import Outer, ParameterUses, squared_norm  # noqa: E402
+from tacit.training.gradients.named_units import Units  # noqa: E402
 from tacit.training.gradients.taps import Taps  # noqa: E402
-from tacit.training.gradients.units import Units  # noqa: E402
 from tests.training.zoo import MODELS, batch, build  # noqa: E402
 
 
