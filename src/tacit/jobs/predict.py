@@ -16,8 +16,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.predictions import main_score
 from tacit.jobs.config import Config, Group, Option, Varied
-from tacit.jobs.fields import Data, Device, Force, Model, Output, Physical, Temperature
-from tacit.jobs.sources import Source, needs_of_rows
+from tacit.jobs.fields import Data, Device, Force, Model, Output, Physical, Temperature, ThresholdRows
+from tacit.jobs.sources import needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place
 from tacit.needs import check as check_needs
 from tacit.progress import WorkProgress
@@ -69,9 +69,8 @@ class PredictConfig(Config):
         Option(Group.DATA),
     ] = None  # fmt: skip
     threshold_rows: Annotated[
-        Source,
+        ThresholdRows,
         Field(description="answer: public rows with their answers, which choose the threshold of these predictions."),
-        Option(Group.DATA, metavar="FILE"),
     ] = None
     score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
     physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("batch",))] = 64
