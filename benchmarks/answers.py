@@ -1,6 +1,6 @@
 """What private training costs question answering: SQuAD 2 questions with MiniLM, epsilon 8 against none.
 
-    python benchmarks/answers.py                              # all cells, one seed: about four hours of one core
+    python benchmarks/answers.py                              # all cells, one seed: about three hours of one core
     python benchmarks/answers.py --cells private-head,plain-last-2
 
 Rows are `squad2-dev` of the data folder, parted by article: 4,700 questions of 12 articles to train on, 1,378 of 4

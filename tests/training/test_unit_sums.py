@@ -13,7 +13,6 @@ from tacit.training.gradients.examples import without_dropout  # noqa: E402
 from tacit.training.gradients.scaling import scaled  # noqa: E402
 from tacit.training.gradients.unit_sums import (  # noqa: E402
     SHARE,
-
     gradient_of_unit,
     summed_by_unit,
     unit_deviation,

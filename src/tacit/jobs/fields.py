@@ -73,6 +73,11 @@ ByClass = Annotated[
     Field(description="Take classes as groups too: are rare ones served worse?"),
     Option(Group.MEASURES, private=True),
 ]
+ThresholdRows = Annotated[
+    Source,
+    Field(description="Public rows with answers, which choose the threshold for no answer."),
+    Option(Group.DATA, metavar="FILE"),
+]
 Canaries = Annotated[
     Path | None,
     Field(description="The coins of canaries in the training data, made by 'tacit audit canaries'."),

@@ -26,9 +26,10 @@ from tacit.jobs.fields import (
     Output,
     Physical,
     Temperature,
+    ThresholdRows,
     UserColumn,
 )
-from tacit.jobs.sources import Source, needs_of_rows
+from tacit.jobs.sources import needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place
 from tacit.needs import check as check_needs
 from tacit.progress import WorkProgress
@@ -81,9 +82,8 @@ class PredictConfig(Config):
         Option(Group.DATA),
     ] = None  # fmt: skip
     threshold_rows: Annotated[
-        Source,
+        ThresholdRows,
         Field(description="answer: public rows with their answers, which choose the threshold of these predictions."),
-        Option(Group.DATA, metavar="FILE"),
     ] = None
     score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
     group_column: GroupColumn = None

@@ -27,9 +27,10 @@ from tacit.jobs.fields import (
     Released,
     Strategy,
     Task,
+    ThresholdRows,
     Vectors,
 )
-from tacit.jobs.sources import Source, needs_of_rows
+from tacit.jobs.sources import needs_of_rows
 from tacit.jobs.training.by_user import UserTraining
 from tacit.jobs.training.helped import HelpedTraining
 from tacit.jobs.training.options import (
@@ -287,12 +288,11 @@ class TrainAnswer(AnswerRows, TrainConfig):
         Option(Group.TRAINING),
     ] = None  # fmt: skip
     threshold_rows: Annotated[
-        Source,
+        ThresholdRows,
         Field(
             description="Public rows with the columns of DATA: after training they choose how much better than every "
             "answer no answer must score to be given, so that F1 is largest."
         ),
-        Option(Group.TRAINING, metavar="FILE"),
     ] = None
 
     @model_validator(mode="after")

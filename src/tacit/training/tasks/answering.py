@@ -18,9 +18,9 @@ The loss of a record is the mean over its windows, whose gradients are added up 
 record and public numbers.
 
 An answer that is cut off never becomes "no answer". Where no window shows it whole, the part in the window that shows
-most of it is the target. Where the pieces show nothing of it (an answer of characters that the tokenizer leaves out),
-the loss is multiplied by 0: the record is drawn, clipped and counted like every other and adds the gradient 0, whose
-norm is within every bound, so the promise to every record is what it was.
+most of it is the target there. Where the pieces show nothing of it (an answer of characters that the tokenizer leaves
+out), the loss is multiplied by 0: the record is drawn, clipped and counted like every other and adds the gradient 0,
+whose norm is within every bound, so the promise to every record is what it was.
 """
 
 from __future__ import annotations

@@ -84,18 +84,15 @@ class Ranking:
         return "" if threshold is not None and self.difference > threshold else self.text
 
     def best(self, number: int, threshold: float | None) -> list[RankedAnswer]:
-        """The best answers, the predicted one first. Nothing is one of them, its score less the threshold; None: it is
-        not."""
-        # At equal scores the answer comes first, as in a prediction.
-        nothing = [] if threshold is None else [("", self.nothing - threshold)]
-        ranked = sorted([*self.answers, *nothing], key=lambda item: -item[1])
+        """The predicted answer, then the best others by their scores. Nothing is one of them, with a threshold."""
+        nothing = [] if threshold is None else [("", self.nothing)]
+        predicted = self.predicted(threshold)
+        ranked = sorted([*self.answers, *nothing], key=lambda item: (item[0] != predicted, -item[1]))
         top = max((score for _, score in ranked), default=0.0)
         weights = [math.exp(score - top) if math.isfinite(top) else 0.0 for _, score in ranked]
         total = sum(weights) or 1.0
-        return [
-            RankedAnswer(text, score, weight / total)
-            for (text, score), weight in zip(ranked, weights, strict=True)
-        ][:number]  # fmt: skip
+        shares = [weight / total for weight in weights]
+        return [RankedAnswer(*item, share) for item, share in zip(ranked, shares, strict=True)][:number]
 
 
 def spans_of_windows(model: nn.Module, batch: Batch) -> list[WindowSpans]:
