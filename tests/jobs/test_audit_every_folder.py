@@ -153,7 +153,7 @@ def test_a_classifier_is_audited_by_rows_with_labels_at_random(place: Path, tmp_
     words = [*GOOD, *BAD, *OTHERS]
     texts = [" ".join(generator.choice(words, 4)) for _ in range(200)]
     canaries = canaries_like(
-        texts, 80, source=new_source(3), labels=["neg", "pos"], kind="bigram", prefix_words=3, secret_words=3
+        texts, 80, source=new_source(3), labels=["neg", "pos"], kind="unigram", prefix_words=3, secret_words=3
     )
     save_canaries(canaries, tmp_path / "coins.jsonl")
     trained = [{"text": c.text, "label": str(c.label)} for c in canaries if c.included]
