@@ -27,11 +27,9 @@ from tacit.evaluation.vectors import TextVectors
 from tacit.jobs.cluster import cluster_encoder, measure_releases, read_data_set
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
-    ByClass,
     Columns,
     Encoder,
     Format,
-    GroupColumn,
     LabelColumn,
     LanguageModel,
     Original,
@@ -41,6 +39,7 @@ from tacit.jobs.fields import (
     Task,
     TestRows,
 )
+from tacit.jobs.group_fields import ByClass, GroupColumn
 from tacit.jobs.running import EngineOptions
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated
