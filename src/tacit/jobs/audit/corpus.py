@@ -87,8 +87,7 @@ def audit_corpus(data: object, *, progress: WorkProgress | None = None, **option
     in `CorpusAuditConfig`.
 
     >>> import tacit
-    >>> known = [f"number {i} likes number {i + 1}" for i in range(40)]
-    >>> unknown = [f"number {i} likes number {i + 1}" for i in range(100, 140)]
+    >>> known, unknown = [f"{i} paid" for i in range(0, 80, 2)], [f"{i} paid" for i in range(1, 80, 2)]
     >>> tacit.audit_corpus(known, members=known, non_members=unknown, split="random").light.value
     'red'
     """
