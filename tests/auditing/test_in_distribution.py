@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.auditing.models.canaries import Canary, insert, load_canaries, save_canaries
+from tacit.auditing.models.canaries import Canary, insert
+from tacit.auditing.models.canary_files import load_canaries, save_canaries
 from tacit.auditing.models.in_distribution import canaries_like, is_in_distribution
 from tacit.auditing.synthetic.echo import CorpusEcho
 from tacit.card import Card
@@ -21,7 +22,7 @@ from tacit.guarantee import Adjacency, Guarantee, Notion, Unit
 from tacit.noise.source import new_source
 
 SUBJECTS = ("the driver", "a teacher", "the old doctor", "my neighbor", "the young clerk", "a visitor")
-VERBS = ("called about", "wrote about", "asked for", "complained about", "thanked us for", "paid for")
+VERBS = ("called about", "wrote about", "options for", "complained about", "thanked us for", "paid for")
 THINGS = ("the bill", "a new card", "the broken lamp", "his appointment", "the late train", "an umbrella", "the garden")
 
 
@@ -148,8 +149,8 @@ def test_a_corpus_without_privacy_echoes_its_canaries_and_a_private_one_does_not
     private_texts = insert(sentences(300, 4), canaries, new_source(5))
     plain = carded(tmp_path / "plain.txt", pair_writer(private_texts, 3000, epsilon=np.inf, seed=6), 1.0)
     page = tmp_path / "report.json"
-    asked = ["--canaries", str(tmp_path / "coins.jsonl"), "-q", "--json-file", str(page)]
-    assert command(["audit", "corpus", str(plain), *asked]) == 3
+    options = ["--canaries", str(tmp_path / "coins.jsonl"), "-q", "--json-file", str(page)]
+    assert command(["audit", "corpus", str(plain), *options]) == 3
     report = json.loads(page.read_text())
     by_name = {f["name"]: f for section in report["sections"] for f in section["findings"]}
     assert by_name["Echo of canaries (2-gram)"]["numbers"]["auc"] > 0.8
@@ -159,7 +160,7 @@ def test_a_corpus_without_privacy_echoes_its_canaries_and_a_private_one_does_not
     assert bound["numbers"]["epsilon_lower_bound"] > 1.0
 
     private = carded(tmp_path / "private.txt", pair_writer(private_texts, 3000, epsilon=1.0, seed=6), 1.0)
-    assert command(["audit", "corpus", str(private), *asked, "--force"]) == 0
+    assert command(["audit", "corpus", str(private), *options, "--force"]) == 0
     by_name = {f["name"]: f for s in json.loads(page.read_text())["sections"] for f in s["findings"]}
     assert not by_name["Lower bound on epsilon from canaries inserted once"]["refuted"]
 

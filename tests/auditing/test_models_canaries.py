@@ -15,11 +15,10 @@ from tacit.auditing.models.canaries import (
     canary_section,
     exposures,
     insert,
-    load_canaries,
     make_canaries,
     observations,
-    save_canaries,
 )
+from tacit.auditing.models.canary_files import load_canaries, save_canaries
 from tacit.auditing.models.one_run import audit_observations
 from tacit.errors import BadInputError, BadParameterError
 from tacit.noise.source import new_source

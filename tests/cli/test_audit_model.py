@@ -13,7 +13,8 @@ from click.testing import CliRunner
 pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tacit.auditing.models.canaries import insert, load_canaries, make_canaries, save_canaries  # noqa: E402
+from tacit.auditing.models.canaries import insert, make_canaries  # noqa: E402
+from tacit.auditing.models.canary_files import load_canaries, save_canaries  # noqa: E402
 from tacit.auditing.models.in_distribution import canaries_like  # noqa: E402
 from tacit.card import Card  # noqa: E402
 from tacit.cli import main  # noqa: E402
@@ -111,15 +112,15 @@ def test_canaries_in_the_distribution_are_found_where_they_were_learned(place, t
     secrets = canaries_like(random_texts(100, seed=9), 60, source=new_source(6), prefix_words=3, secret_words=2)
     save_canaries(secrets, tmp_path / "coins.jsonl")
     saved(tmp_path / "model", *gpt2_for(insert(random_texts(60, seed=1), secrets, new_source(7)), epochs=60))
-    asked = ("--canaries", tmp_path / "coins.jsonl", "--claim-epsilon", 0.5, "--claim-delta", 1e-5, "--json")
-    code, output = run(tmp_path / "model", *asked, "--reference", place / "untrained")
+    options = ("--canaries", tmp_path / "coins.jsonl", "--claim-epsilon", 0.5, "--claim-delta", 1e-5, "--json")
+    code, output = run(tmp_path / "model", *options, "--reference", place / "untrained")
     assert code == 3
     by_name = findings(output)
     assert by_name["Canaries in the distribution"]["light"] == "red"
     assert by_name["Canaries in the distribution"]["numbers"]["auc"] > 0.95
     assert by_name["Lower bound on epsilon from canaries inserted once"]["refuted"]
     assert "Canary exposure" not in by_name, "there is no list of all candidates to rank among"
-    code, output = run(place / "untrained", *asked, "--confidence", 0.99)
+    code, output = run(place / "untrained", *options, "--confidence", 0.99)
     assert code == 0
     assert not findings(output)["Lower bound on epsilon from canaries inserted once"]["refuted"]
 

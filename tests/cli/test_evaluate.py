@@ -261,8 +261,8 @@ def test_scores_by_group_stand_beside_those_of_the_originals(tmp_path: Path) -> 
 
     for name, made in (("o.csv", original), ("p.csv", [released(row) for row in original])):
         write(tmp_path / name, made)
-    asked = (tmp_path / "o.csv", tmp_path / "p.csv", "-c", "text", "--label-column", "label")
-    result = report(*asked, "--group-column", "site", "--by-class")
+    arguments = (tmp_path / "o.csv", tmp_path / "p.csv", "-c", "text", "--label-column", "label")
+    result = report(*arguments, "--group-column", "site", "--by-class")
     sections = {section["title"]: section for section in result["sections"]}
     (table, _) = sections["Scores by site"]["tables"]
     assert {row[0] for row in table["rows"]} - {"east", "west"} == set(), "the groups of the test rows"

@@ -86,8 +86,8 @@ def test_scores_by_group_beside_the_model_without_privacy(trained, capsys):
     options = ("--epsilon", 8, "--batch", 100, "--epochs", 1, "-q")
     assert train(trained, *options, "-o", trained / "private") == 0
     capsys.readouterr()
-    asked = ("predict", trained / "private", trained / "new.csv", "--group-column", "dialect", "--by-class", "-q")
-    compared = (*asked, "--beside", trained / "model", "--user-column", "author")
+    arguments = ("predict", trained / "private", trained / "new.csv", "--group-column", "dialect", "--by-class", "-q")
+    compared = (*arguments, "--beside", trained / "model", "--user-column", "author")
     page = trained / "groups.html"
     assert tacit(*compared, "--html", page, "--json-file", trained / "groups.json") == 0
     assert "Who pays for privacy in macro-F1" in capsys.readouterr().out
@@ -99,7 +99,7 @@ def test_scores_by_group_beside_the_model_without_privacy(trained, capsys):
     assert by_group["north"]["model: score"] > 0.9 > 0.2 > by_group["south"]["model: score"]
     assert by_group["north"]["rows"] == 80
     assert "paid for privacy" in page.read_text()
-    assert tacit(*asked, "--beside", trained / "model", "--html", page) == 2
+    assert tacit(*arguments, "--beside", trained / "model", "--html", page) == 2
     assert "exists" in capsys.readouterr().err
     python = predict(trained / "private", trained / "new.csv", group_column="dialect", beside=trained / "model")
     assert python.scores is not None

@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tacit.auditing.models.canaries import make_canaries, save_canaries  # noqa: E402
+from tacit.auditing.models.canaries import make_canaries  # noqa: E402
+from tacit.auditing.models.canary_files import save_canaries  # noqa: E402
 from tacit.auditing.models.synthetic import canaries_in, compare_with_private, copies_section  # noqa: E402
 from tacit.cli.main import run  # noqa: E402
 from tacit.noise.source import Source  # noqa: E402

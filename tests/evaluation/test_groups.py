@@ -41,9 +41,9 @@ def counted(task: str, truth: list[str], predicted: list[str]) -> dict[str, floa
 @given(ROWS)
 def test_sums_give_the_scores_of_predictions(rows: list[tuple[str, str]]) -> None:
     truth, predicted = [t for t, _ in rows], [p for _, p in rows]
-    expected, found = numbers_of_all("classify", truth, predicted), counted("classify", truth, predicted)
-    assert found["macro-F1"] == pytest.approx(expected["macro-F1"])
-    assert found["accuracy"] == pytest.approx(expected["accuracy"])
+    expected, measured = numbers_of_all("classify", truth, predicted), counted("classify", truth, predicted)
+    assert measured["macro-F1"] == pytest.approx(expected["macro-F1"])
+    assert measured["accuracy"] == pytest.approx(expected["accuracy"])
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_sums_give_the_scores_of_predictions(rows: list[tuple[str, str]]) -> Non
 def test_every_task_has_the_measures_of_its_scores(
     task: str, truth: list[str], predicted: list[str], same: tuple[str, ...]
 ) -> None:
-    expected, found = numbers_of_all(task, truth, predicted), counted(task, truth, predicted)
+    expected, measured = numbers_of_all(task, truth, predicted), counted(task, truth, predicted)
     for name in same:
-        assert found[name] == pytest.approx(expected[name]), name
+        assert measured[name] == pytest.approx(expected[name]), name
 
 
 def made_up(accuracy: dict[str, float], sizes: dict[str, int], seed: int) -> tuple[list[str], list[str], list[str]]:
@@ -78,8 +78,8 @@ def made_up(accuracy: dict[str, float], sizes: dict[str, int], seed: int) -> tup
 
 def compared(truth: list[str], model: list[str], groups: list[str], beside: list[str] | None = None) -> GroupReport:
     other = None if beside is None else Answers("without privacy", [beside])
-    found = groups_of_column("dialect", groups)
-    return scores_by_group("classify", truth, Answers("private", [model]), found, beside=other, resamples=200)
+    measured = groups_of_column("dialect", groups)
+    return scores_by_group("classify", truth, Answers("private", [model]), measured, beside=other, resamples=200)
 
 
 SIZES = {"north": 400, "south": 300, "west": 100}
@@ -178,8 +178,8 @@ def test_rows_of_a_user_are_drawn_together() -> None:
 def test_few_users_are_a_small_group_however_many_rows_they_have() -> None:
     truth, predicted, groups = made_up({"north": 0.8, "south": 0.8}, {"north": 100, "south": 100}, 6)
     users = [f"{group} {i % (30 if group == 'north' else 5)}" for i, group in enumerate(groups)]
-    found = groups_of_column("dialect", groups, users)
-    report = scores_by_group("classify", truth, Answers("m", [predicted]), found, resamples=50)
+    measured = groups_of_column("dialect", groups, users)
+    report = scores_by_group("classify", truth, Answers("m", [predicted]), measured, resamples=50)
     assert dict(zip(report.names, report.small, strict=True)) == {"north": False, "south": True}
 
 
@@ -191,9 +191,9 @@ def test_classes_are_groups_too() -> None:
     assert set(report.names) == {"often", "also", "rare"}
     rare = report.names.index("rare")
     assert report.rows[rare] == truth.count("rare")
-    found = report.measures[1]
-    assert found.name == "share found"
-    assert found.models[0].scores[rare].value == pytest.approx(
+    measured = report.measures[1]
+    assert measured.name == "share found"
+    assert measured.models[0].scores[rare].value == pytest.approx(
         sum(p == "rare" for p in predicted) / truth.count("rare")
     )
     gap = report.measures[0].models[0].gap
@@ -207,12 +207,12 @@ def test_classes_are_groups_too() -> None:
 
 def test_several_runs_are_averaged() -> None:
     truth, first, groups = made_up({"north": 0.9, "south": 0.9}, {"north": 80, "south": 80}, 8)
-    found = groups_of_column("dialect", groups)
-    both = scores_by_group("classify", truth, Answers("m", [first, truth]), found, resamples=50)
-    alone = scores_by_group("classify", truth, Answers("m", [first]), found, resamples=50)
+    measured = groups_of_column("dialect", groups)
+    both = scores_by_group("classify", truth, Answers("m", [first, truth]), measured, resamples=50)
+    alone = scores_by_group("classify", truth, Answers("m", [first]), measured, resamples=50)
     for place in range(2):
-        one = alone.measures[1].models[0].scores[place].value
-        assert both.measures[1].models[0].scores[place].value == pytest.approx((one + 1) / 2)
+        first_score = alone.measures[1].models[0].scores[place].value
+        assert both.measures[1].models[0].scores[place].value == pytest.approx((first_score + 1) / 2)
 
 
 def test_less_error_is_better() -> None:

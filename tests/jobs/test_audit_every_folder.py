@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import tacit  # noqa: E402
-from tacit.auditing.models.canaries import save_canaries  # noqa: E402
+from tacit.auditing.models.canary_files import save_canaries  # noqa: E402
 from tacit.auditing.models.in_distribution import canaries_like  # noqa: E402
 from tacit.auditing.models.trained import NOT_ASKED  # noqa: E402
 from tacit.errors import BadInputError  # noqa: E402
@@ -50,9 +50,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def classified(place: Path, output: Path, **changes: Any) -> None:
-    options = {**SHORT, "model": str(place / "tiny-classifier"), **changes}
-    tacit.train("classify", rows(0), output=output, **options)
+def classified(place: Path, output: Path, **changes: object) -> None:
+    of_task("classify", "tiny-classifier", **changes)(place, output)
 
 
 def tuned(place: Path, output: Path) -> None:
@@ -67,9 +66,10 @@ def federated(place: Path, output: Path) -> None:
     )  # fmt: skip
 
 
-def of_task(task: str, model: str, **changes: Any) -> Callable[[Path, Path], None]:
+def of_task(task: str, model: str, **changes: object) -> Callable[[Path, Path], None]:
     def made(place: Path, output: Path) -> None:
-        tacit.train(task, rows(0), output=output, model=str(place / model), **{**SHORT, **changes})
+        options = {**SHORT, "model": str(place / model), **changes}
+        tacit.train(task, rows(0), output=output, **options)
 
     return made
 
@@ -153,7 +153,7 @@ def test_a_classifier_is_audited_by_rows_with_labels_at_random(place: Path, tmp_
     words = [*GOOD, *BAD, *OTHERS]
     texts = [" ".join(generator.choice(words, 4)) for _ in range(200)]
     canaries = canaries_like(
-        texts, 80, source=new_source(3), labels=["neg", "pos"], kind="bigram", prefix_words=3, secret_words=3
+        texts, 80, source=new_source(3), labels=["neg", "pos"], kind="unigram", prefix_words=3, secret_words=3
     )
     save_canaries(canaries, tmp_path / "coins.jsonl")
     trained = [{"text": c.text, "label": str(c.label)} for c in canaries if c.included]

@@ -27,12 +27,10 @@ from tacit.evaluation.vectors import TextVectors
 from tacit.jobs.cluster import cluster_encoder, measure_releases, read_data_set
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import (
-    ByClass,
     Columns,
     Device,
     Encoder,
     Format,
-    GroupColumn,
     LabelColumn,
     LanguageModel,
     Original,
@@ -42,6 +40,7 @@ from tacit.jobs.fields import (
     Task,
     TestRows,
 )
+from tacit.jobs.group_fields import ByClass, GroupColumn
 from tacit.jobs.running import EngineOptions, on_its_device
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated

@@ -60,19 +60,6 @@ TestRows = Annotated[
     Field(description="Rows to score the finished model on. They must not be private."),
     Option(Group.DATA, private=True),
 ]
-GroupColumn = Annotated[
-    str | None,
-    Field(
-        description="A column of the test rows that says which group a row belongs to, such as a dialect: scores by "
-        "group with intervals, and the largest gap. It must not be private."
-    ),
-    Option(Group.MEASURES, private=True),
-]
-ByClass = Annotated[
-    bool,
-    Field(description="Take classes as groups too: are rare ones served worse?"),
-    Option(Group.MEASURES, private=True),
-]
 ThresholdRows = Annotated[
     Source,
     Field(description="Public rows with answers, which choose the threshold for no answer."),

@@ -17,11 +17,9 @@ from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.predictions import main_score
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
-    ByClass,
     Data,
     Device,
     Force,
-    GroupColumn,
     Model,
     Output,
     Physical,
@@ -29,6 +27,7 @@ from tacit.jobs.fields import (
     ThresholdRows,
     UserColumn,
 )
+from tacit.jobs.group_fields import ByClass, GroupColumn
 from tacit.jobs.sources import needs_of_rows
 from tacit.needs import MODELS, Ability, needs_of_place
 from tacit.needs import check as check_needs

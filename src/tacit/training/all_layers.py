@@ -88,7 +88,7 @@ class EncoderLayersModel(_EncoderLayers):
             ).hidden_states
             same_size = [nn.functional.layer_norm(layer, layer.shape[-1:]) for layer in layers]
             states = torch.cat(same_size, -1) / math.sqrt(len(same_size))
-        return BaseModelOutput(last_hidden_state=states)
+        return BaseModelOutput(last_hidden_state=cast("torch.FloatTensor", states))
 
 
 class EncoderLayersForSequenceClassification(ForSequences, _EncoderLayers):

@@ -34,13 +34,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers.modeling_outputs import BaseModelOutput
 
 from tacit.devices import device_of, moved
 from tacit.noise.source import public_generator
 from tacit.precision import Precision, in_sixteen_bits
 from tacit.progress import StepProgress
 from tacit.training.gradients import Batch, Filled
+from tacit.training.pass_on import PassOn, PassOnStates
 from tacit.training.tasks import Encoded, Task
 from tacit.training.tasks.base import model_inputs
 
@@ -55,22 +55,6 @@ ROWS = 64
 WIDTHS = 8
 TOLERANCE = 1e-4
 LAYER_LISTS = ("encoder.layer", "transformer.layer")
-
-
-class PassOn(nn.Module):
-    """Stands where the embeddings were: takes what has been computed already."""
-
-    def forward(self, *given: object, inputs_embeds: Tensor | None = None, **rest: object) -> Tensor:
-        states = inputs_embeds if inputs_embeds is not None else next(x for x in given if x is not None)
-        assert isinstance(states, Tensor)
-        return states
-
-
-class PassOnStates(nn.Module):
-    """Stands where a whole body was: takes the states that it has computed already."""
-
-    def forward(self, inputs_embeds: Tensor, **_: object) -> BaseModelOutput:
-        return BaseModelOutput(last_hidden_state=inputs_embeds)
 
 
 @dataclass

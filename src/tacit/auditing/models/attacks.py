@@ -10,8 +10,8 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.auditing.models import membership
 from tacit.auditing.models.blind import blind
-from tacit.auditing.models.bounds import BoundSettings, CanaryLosses, Split, bound_of_members, bounds_of_canaries
-from tacit.auditing.models.canaries import Canary, canary_section, exposures
+from tacit.auditing.models.bounds import BoundSettings, Split, bound_of_members, bounds_of_canaries
+from tacit.auditing.models.canaries import Canary, CanaryLosses, canary_section, exposures
 from tacit.auditing.models.ceilings import ceiling_table
 from tacit.auditing.models.difficulty import difficulty_signals
 from tacit.auditing.models.extraction import compare, extraction_section, sample

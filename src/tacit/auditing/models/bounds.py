@@ -14,14 +14,13 @@ Beside it stands the bound for Gaussian trade-off curves (`curve_audit`): larger
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from scipy.stats import binomtest
 
-from tacit.arrays import Floats
-from tacit.auditing.models.canaries import Canary, observations
+from tacit.auditing.models.canaries import Canary, CanaryLosses, observed_canaries
 from tacit.auditing.models.claimed import ModelClaim
 from tacit.auditing.models.curve_audit import audit_gaussian, gaussian_section
 from tacit.auditing.models.one_run import (
@@ -40,8 +39,6 @@ Split = Literal["coins", "random", "unknown"]
 """How it was decided before training which texts are members: a fair coin for each, a random split of one pool, or in
 another way."""
 
-CanaryLosses = Callable[[Sequence[Canary]], Floats]
-"""The loss of each canary; smaller for what looks trained on."""
 
 USUAL_DELTA = 1e-5
 IMPLAUSIBLE = 1e-6
@@ -109,7 +106,7 @@ def bounds_of_canaries(
         group = [canary for canary in canaries if canary.repeats == repeats]
         if len({canary.included for canary in group}) < 2:
             continue
-        observed = observations(losses, group, baseline=baseline)
+        observed = observed_canaries(losses, group, baseline=baseline)
         fair = observed if by_coins else _fair(observed, settings.seed)
         if fair is None or fair.canaries < SMALLEST_GUESSES:
             continue

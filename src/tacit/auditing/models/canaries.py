@@ -21,13 +21,11 @@ same file serves the one-run audit (`tacit.auditing.models.one_run`).
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -36,11 +34,9 @@ from scipy.stats import kstest, skewnorm
 from tacit.arrays import Floats
 from tacit.auditing.binomial import at_most
 from tacit.auditing.models.one_run import Observations, check_confidence
-from tacit.errors import BadInputError, BadParameterError
+from tacit.errors import BadParameterError
 from tacit.noise.source import Source
-from tacit.places import refuse_existing
 from tacit.report import Finding, Light, Section, Table
-from tacit.report.parts import put
 
 Losses = Callable[[Sequence[str]], Floats]
 
@@ -150,6 +146,10 @@ class Canary:
         return self.repeats if self.included else 0
 
 
+CanaryLosses = Callable[[Sequence[Canary]], Floats]
+"""The loss of each canary; smaller for what looks trained on."""
+
+
 def make_canaries(
     count: int,
     *,
@@ -181,60 +181,6 @@ def inserted_canaries(canaries: Sequence[Canary], source: Source) -> list[Canary
     """The included canaries in a random order, each as often as it is inserted."""
     everything = [canary for canary in canaries for _ in range(canary.insertions)]
     return [everything[place] for place in source.generator.permutation(len(everything))]
-
-
-def save_canaries(canaries: Sequence[Canary], path: str | Path, *, force: bool = False) -> None:
-    """One JSON object a line. The file says which coins fell how: keep it from people who train or guess. Only its
-    owner can read it."""
-    target = Path(path)
-    refuse_existing(target, force=force)
-    lines = (json.dumps(_as_json(canary)) for canary in canaries)
-    put(target, "".join(f"{line}\n" for line in lines), private=True)
-
-
-def _as_json(canary: Canary) -> dict[str, object]:
-    row: dict[str, object] = {"text": canary.text, "format": canary.pattern, "repeats": canary.repeats,
-                              "included": canary.included}  # fmt: skip
-    more = {"prefix": canary.prefix, "label": canary.label}
-    return {**row, **{name: value for name, value in more.items() if value}}
-
-
-def load_canaries(path: str | Path) -> list[Canary]:
-    canaries = []
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(
-            "unreadable-canaries", "the canaries '{path}' cannot be read: check the path", path=path
-        ) from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-            if not isinstance(row["included"], bool) or int(row["repeats"]) < 1:
-                raise ValueError
-            label = row.get("label")
-            canaries.append(
-                Canary(
-                    str(row["text"]), str(row["format"]), int(row["repeats"]), row["included"],
-                    str(row.get("prefix", "")), None if label is None else str(label),
-                )
-            )  # fmt: skip
-            if not canaries[-1].text.startswith(canaries[-1].prefix):
-                raise ValueError
-        except (ValueError, KeyError, TypeError):
-            raise BadInputError(
-                "not-a-canary",
-                "line {number} of the canaries is not one: it needs text, format, repeats and included, as 'tacit "
-                "audit canaries' writes them",
-                number=number,
-            ) from None
-    if len({canary.text for canary in canaries}) < len(canaries):
-        raise BadInputError("canary-twice", "a canary stands in the file twice: its coin would be counted twice")
-    if not any(canary.included for canary in canaries) or all(canary.included for canary in canaries):
-        raise BadInputError(
-            "canaries-on-one-side", "the canaries need some that were included and some that were left out"
-        )
-    return canaries
 
 
 # Exposure ---------------------------------------------------------------------------------------------------------
@@ -327,13 +273,20 @@ def _fitted(losses: Floats) -> tuple[tuple[float, float, float], float]:
     return law, float(kstest(losses, skewnorm(*law).cdf).pvalue)
 
 
-def observations(
-    losses: Callable[[Sequence[Canary]], Floats],
-    canaries: Sequence[Canary],
-    *,
-    baseline: Callable[[Sequence[Canary]], Floats] | None = None,
-) -> Observations:
+def observations(losses: Losses, canaries: Sequence[Canary], *, baseline: Losses | None = None) -> Observations:
     """Scores for the one-run audit: the loss turned around, less that of a reference model where one is given."""
+
+    def of_texts(scored: Losses) -> CanaryLosses:
+        return lambda some: scored([canary.text for canary in some])
+
+    known = None if baseline is None else of_texts(baseline)
+    return observed_canaries(of_texts(losses), canaries, baseline=known)
+
+
+def observed_canaries(
+    losses: CanaryLosses, canaries: Sequence[Canary], *, baseline: CanaryLosses | None = None
+) -> Observations:
+    """The same by losses of canaries, which may look at a part of a canary or at its label."""
     scores = -np.asarray(losses(canaries), dtype=np.float64)
     if baseline is not None:
         scores = scores + np.asarray(baseline(canaries), dtype=np.float64)

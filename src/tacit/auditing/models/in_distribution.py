@@ -40,7 +40,7 @@ from tacit.report import Finding, Light, Section, Table
 SecretKind = Literal["bigram", "unigram", "words"]
 RAREST: Final = 0.1
 """Share of the different words of the example texts that count as rare."""
-LEAST_WORDS: Final = 20
+LEAST_WORDS: Final = 10
 TRIES: Final = 100
 
 

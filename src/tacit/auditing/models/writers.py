@@ -46,7 +46,7 @@ def writer_losses(writer: PrivateWriter, model: PreTrainedModel, tokenizer: PreT
 
 
 class WriterScorer(CausalScorer):
-    """The model of 'tacit synthesize --by training': texts under its control codes, as in training. Labels are not
+    """The model that 'tacit synthesize' trains to write: texts under its control codes, as in training. Labels are not
     looked at: the loss is the mean over the codes of the most frequent ones."""
 
     def __init__(self, folder: Path, longest: int) -> None:

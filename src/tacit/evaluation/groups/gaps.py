@@ -14,7 +14,7 @@ from tacit.evaluation.scores import CONFIDENCE
 
 
 @dataclass(frozen=True)
-class Gap:
+class GroupGap:
     """The largest difference of two groups.
 
     high, low        the group with the larger and the one with the smaller number
@@ -32,7 +32,7 @@ class Gap:
     confidence: float = CONFIDENCE
 
 
-def largest_gap(values: Floats, draws: Floats, spread: Floats, confidence: float = CONFIDENCE) -> Gap:
+def largest_gap(values: Floats, draws: Floats, spread: Floats, confidence: float = CONFIDENCE) -> GroupGap:
     """The largest difference among groups, by the studentized maximum over all pairs (see the package).
 
     Two things make the interval wider than the bootstrap alone, which is too sure where nearly all rows of a small
@@ -56,7 +56,7 @@ def largest_gap(values: Floats, draws: Floats, spread: Floats, confidence: float
     widest = int(np.abs(differences).argmax())
     pair = (int(first[widest]), int(second[widest]))
     high, low = pair if differences[widest] >= 0 else pair[::-1]
-    return Gap(
+    return GroupGap(
         high, low, float(np.abs(differences[widest])), max(0.0, float((np.abs(differences) - reach).max())),
         float((np.abs(differences) + reach).max()), len(first), confidence,
     )  # fmt: skip

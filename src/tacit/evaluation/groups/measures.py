@@ -18,7 +18,6 @@ from tacit.errors import BadInputError, BadParameterError, require
 from tacit.evaluation.scores import codes, entity_counts, label_order, marks_entities
 from tacit.evaluation.scores.answers import scores_of_answer
 
-Counts = csr_array
 Score = Callable[[Floats], Floats]
 """From sums, whose last axis has the parts of a measure, to scores; NaN where there is nothing to score."""
 
@@ -34,7 +33,7 @@ class CountedMeasure:
     """
 
     name: str
-    counts: Counts = field(repr=False)
+    counts: csr_array = field(repr=False)
     parts: int
     score: Score = field(repr=False)
     better: int = 1
@@ -92,9 +91,9 @@ def class_measures(task: str, truth: Sequence[str], predicted: Sequence[str]) ->
     counts = _class_counts(rows, true_codes, codes_of_answers, len(true), len(order))
     there = np.unique(true_codes)
     kept = csr_array(counts[:, (3 * there[:, None] + np.arange(3)).ravel()])
-    found = csr_array(counts[:, (3 * there[:, None] + np.arange(2)).ravel()])
+    hits = csr_array(counts[:, (3 * there[:, None] + np.arange(2)).ravel()])
     names = [str(order[code]) for code in there]
-    return names, [CountedMeasure("F1", kept, 3, _f1), CountedMeasure("share found", found, 2, _share)]
+    return names, [CountedMeasure("F1", kept, 3, _f1), CountedMeasure("share found", hits, 2, _share)]
 
 
 def tag_lists(truth: Sequence[str], predicted: Sequence[str]) -> tuple[list[list[str]], list[list[str]]]:
@@ -133,7 +132,7 @@ def _flat(
     return rows, flat[0], flat[1]
 
 
-def _class_counts(rows: Integers, true: Integers, predicted: Integers, count: int, classes: int) -> Counts:
+def _class_counts(rows: Integers, true: Integers, predicted: Integers, count: int, classes: int) -> csr_array:
     """Rows x (classes * 3): how often a class is found, is true, and is predicted."""
     hits = true == predicted
     lines = np.concatenate([rows[hits], rows, rows])

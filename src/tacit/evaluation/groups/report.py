@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tacit.evaluation.groups.gaps import Gap
+from tacit.evaluation.groups.gaps import GroupGap
 from tacit.evaluation.groups.scores import FEWEST_ROWS, FEWEST_USERS, GroupedMeasure, GroupReport, ModelScores, Paid
 from tacit.report import Finding, Light, Section, Table
 
@@ -47,7 +47,7 @@ def _findings(report: GroupReport, measure: GroupedMeasure) -> list[Finding]:
     return findings
 
 
-def _gap_finding(name: str, report: GroupReport, measure: GroupedMeasure, model: ModelScores, gap: Gap) -> Finding:
+def _gap_finding(name: str, report: GroupReport, measure: GroupedMeasure, model: ModelScores, gap: GroupGap) -> Finding:
     best, worst = (gap.high, gap.low) if measure.better > 0 else (gap.low, gap.high)
     sentence = (
         f"best for '{report.names[best]}' ({model.scores[best].value:.3f}), worst for '{report.names[worst]}' "
@@ -59,7 +59,7 @@ def _gap_finding(name: str, report: GroupReport, measure: GroupedMeasure, model:
     })  # fmt: skip
 
 
-def _paid_finding(report: GroupReport, measure: GroupedMeasure, paid: Paid, gap: Gap) -> Finding:
+def _paid_finding(report: GroupReport, measure: GroupedMeasure, paid: Paid, gap: GroupGap) -> Finding:
     most, least = gap.high, gap.low
     sentence = (
         f"'{report.names[most]}' loses {paid.costs[most].value:.3f} and '{report.names[least]}' "
@@ -74,14 +74,14 @@ def _paid_finding(report: GroupReport, measure: GroupedMeasure, paid: Paid, gap:
     )  # fmt: skip
 
 
-def _range(gap: Gap, report: GroupReport) -> str:
+def _range(gap: GroupGap, report: GroupReport) -> str:
     return (
         f"the largest true difference lies between {gap.at_least:.3f} and {gap.at_most:.3f} ({report.confidence:.0%} "
         f"confidence, {gap.pairs:,} {'pair' if gap.pairs == 1 else 'pairs'})"
     )
 
 
-def _why(gap: Gap) -> str:
+def _why(gap: GroupGap) -> str:
     return (
         "Look: a difference is shown, that is, its interval for all pairs at once stays above 0. Without a light: none "
         "is shown on these rows, which does not show that there is none. The largest of several differences is larger "

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers, Mask
 from tacit.errors import BadInputError
-from tacit.evaluation.groups.gaps import Gap, largest_gap, p_values
+from tacit.evaluation.groups.gaps import GroupGap, largest_gap, p_values
 from tacit.evaluation.groups.grouping import RowGroups
 from tacit.evaluation.groups.measures import CountedMeasure, class_measures, measures_of
 from tacit.evaluation.groups.resampling import RESAMPLES, Draws, by_group, resampled_scores
@@ -42,7 +42,7 @@ class ModelScores:
     scores: tuple[Interval, ...]
     rest: tuple[float, ...]
     p: tuple[float, ...]
-    gap: Gap | None
+    gap: GroupGap | None
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Paid:
 
     costs: tuple[Interval, ...]
     p: tuple[float, ...]
-    gap: Gap | None
+    gap: GroupGap | None
 
 
 @dataclass(frozen=True)
@@ -197,20 +197,20 @@ def _model_scores(name: str, draws: Draws, shares_of: Integers | None, least: Fl
 
 
 def _paid(private: Draws, plain: Draws, better: int, least: Floats, small: Mask) -> Paid:
-    """What privacy costs each group: both models are scored on the same drawn test sets."""
+    """The price of privacy in each group: both models are scored on the same drawn test sets."""
     cost, drawn = better * (plain.value - private.value), better * (plain.values - private.values)
     rest, drawn_rest = better * (plain.rest - private.rest), better * (plain.rests - private.rests)
     p = _corrected(cost - rest, drawn - drawn_rest, least, small)
     return Paid(_percentiles(cost, drawn), p, _gap(cost, drawn, least, small))
 
 
-def _gap(values: Floats, draws: Floats, least: Floats, small: Mask) -> Gap | None:
+def _gap(values: Floats, draws: Floats, least: Floats, small: Mask) -> GroupGap | None:
     """The largest gap among groups that are large enough and have a score; None if fewer than two are."""
     places = np.flatnonzero(~small & ~np.isnan(values))
     if len(places) < 2:
         return None
     gap = largest_gap(values[places], draws[:, places], least[places])
-    return Gap(
+    return GroupGap(
         int(places[gap.high]), int(places[gap.low]), gap.value, gap.at_least, gap.at_most, gap.pairs, gap.confidence
     )
 

@@ -1,4 +1,4 @@
-"""What an evaluation should say about groups, and the sections that say it."""
+"""The groups that options ask for, and the sections of a report about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every attack on something trained asks for: known members, canaries with their coins, and the claim."""
+"""The options of every attack on something trained: known members, canaries with their coins, and the claim."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEIGHBORS = {"add-remove": Adjacency.ADD_REMOVE, "replace-one": Adjacency.REPLAC
 
 
 class AttackedTraining(Config):
-    """What is known about training texts, and what is claimed about what was made of them."""
+    """Training texts as far as they are known, and the claim about what was made of them."""
 
     job: ClassVar[str] = "attacked training"
 

@@ -11,7 +11,8 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tacit.auditing.models.canaries import Canary, inserted_canaries, make_canaries, save_canaries
+from tacit.auditing.models.canaries import Canary, inserted_canaries, make_canaries
+from tacit.auditing.models.canary_files import save_canaries
 from tacit.auditing.models.in_distribution import canaries_like
 from tacit.auditing.models.members import read_texts
 from tacit.errors import BadInputError, BadParameterError

@@ -6,6 +6,7 @@ report.refuted
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -15,7 +16,8 @@ from pydantic import Field
 from tacit.arrays import Floats
 from tacit.auditing.models.blind import blind
 from tacit.auditing.models.bounds import BoundSettings, bound_of_members, bounds_of_canaries
-from tacit.auditing.models.canaries import Canary, load_canaries
+from tacit.auditing.models.canaries import Canary
+from tacit.auditing.models.canary_files import load_canaries
 from tacit.auditing.models.claimed import ModelClaim, claim_of_card
 from tacit.auditing.models.in_distribution import recognized_section
 from tacit.auditing.models.members import LabeledTexts, read_members, read_texts
@@ -85,8 +87,7 @@ def audit_corpus(data: object, *, progress: WorkProgress | None = None, **option
     in `CorpusAuditConfig`.
 
     >>> import tacit
-    >>> known = [f"number {i} likes number {i + 1}" for i in range(40)]
-    >>> unknown = [f"number {i} likes number {i + 1}" for i in range(100, 140)]
+    >>> known, unknown = [f"{i} paid" for i in range(0, 80, 2)], [f"{i} paid" for i in range(1, 80, 2)]
     >>> tacit.audit_corpus(known, members=known, non_members=unknown, split="random").light.value
     'red'
     """
@@ -146,7 +147,7 @@ def _canaries(
     ]
     known = dict(zip([canary.text for canary in canaries], (-signals[CHOSEN]).tolist(), strict=True))
 
-    def losses(some: list[Canary]) -> Floats:
+    def losses(some: Sequence[Canary]) -> Floats:
         return np.array([known[canary.text] for canary in some])
 
     return [*sections, *bounds_of_canaries(losses, canaries, settings)]

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from tacit.auditing.models.attacks import AUTOENCODER, WRITER, ModelAttacks, load_scorers
 from tacit.auditing.models.bounds import BoundSettings
-from tacit.auditing.models.canaries import load_canaries
+from tacit.auditing.models.canary_files import load_canaries
 from tacit.auditing.models.claimed import ModelClaim, claim_on_card
 from tacit.auditing.models.members import read_members
 from tacit.auditing.models.trained import role_columns

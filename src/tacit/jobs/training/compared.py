@@ -42,7 +42,7 @@ def named_column(columns: Mapping[str, Sequence[str]], name: str) -> Sequence[st
 
 
 def beside_answers(config: PredictConfig, scored_as: str, progress: Callable[[int], None]) -> Answers | None:
-    """What the model beside it predicts for the same rows; None if there is none."""
+    """The predictions of the model beside it for the same rows; None if there is none."""
     if config.beside is None:
         return None
     name = config.beside.name if config.beside.name != config.model.name else str(config.beside)

@@ -17,12 +17,10 @@ from tacit.jobs.fields import (
     AutoDelta,
     Batch,
     Bound,
-    ByClass,
     Clipping,
     Data,
     DatasetOfInput,
     Device,
-    GroupColumn,
     Labels,
     LearningRate,
     Ledger,
@@ -41,6 +39,7 @@ from tacit.jobs.fields import (
     TrainingEpsilon,
     Trials,
 )
+from tacit.jobs.group_fields import ByClass, GroupColumn
 from tacit.jobs.sources import needs_of_rows
 from tacit.jobs.training.tasks import TASK_ROWS, TaskRows
 from tacit.jobs.values import count_or_auto, split_at_commas

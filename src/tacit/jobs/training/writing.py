@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from tacit.auditing.models.canaries import load_canaries
+from tacit.auditing.models.canary_files import load_canaries
 from tacit.auditing.models.synthetic import release_report
 from tacit.auditing.models.writers import writer_losses
 from tacit.devices import device_named

@@ -77,7 +77,7 @@ def load_scorer(model: ScoredModel, *, longest: int = LONGEST) -> Scorer:
 
 
 SYNTHESIS = "synthesis.json"
-"""The file that marks the folder of a writer of 'tacit synthesize --by training'."""
+"""The file that marks the folder of a model that 'tacit synthesize' trains to write."""
 
 _SCORED = ("ForCausalLM", "LMHeadModel", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration")
 

@@ -202,7 +202,7 @@ def clean_text(text: str) -> str:
 def class_numbers(config: PretrainedConfig, labels: Sequence[str], name: str) -> list[int]:
     """The numbers of labels in the model of this name; labels that it does not know are refused."""
     numbers = {str(label): int(number) for label, number in (config.label2id or {}).items()}
-    numbers |= {str(number): number for number in range(config.num_labels)}
+    numbers |= {str(number): number for number in range(int(config.num_labels or 0))}
     for row, label in enumerate(labels, start=1):
         if str(label) not in numbers:
             raise BadInputError(
