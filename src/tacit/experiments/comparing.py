@@ -157,7 +157,13 @@ def forest(finding: ExperimentFinding, every: Sequence[NamedResults]) -> Figure 
     area.set_yticks(range(len(rows)), [row.group or "all" for row in reversed(rows)], fontsize=8)
     area.tick_params(labelsize=8)
     area.set_xlabel(f"difference (as stated: {_as_stated(comparison)})", fontsize=9)
-    area.legend(fontsize=8, frameon=False)
+    area.set_ylim(-0.6, len(rows) - 0.4)
+    marks = dict(zip(*reversed(area.get_legend_handles_labels()), strict=True))
+    names = [named.name for named in every if named.name in marks]
+    area.legend(
+        [marks[name] for name in names], names, fontsize=8, frameon=False, ncols=3, loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+    )  # fmt: skip
     title = finding.statement if len(finding.statement) <= LONGEST_TITLE else f"{finding.statement[:LONGEST_TITLE]}…"
     return figure(canvas, title, _described(finding, every, rows))
 
