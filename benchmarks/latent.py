@@ -194,7 +194,7 @@ def mechanism(cell: Cell, beams: int) -> Any:
     values = dict(cell.options)
     name = values.pop("mechanism")
     values |= {"epsilon": 1.0 if cell.epsilon == float("inf") else cell.epsilon, "delta": DELTA}
-    values |= {} if name == "adept" else {"beams": beams}  # an ADePT decodes greedily
+    values |= {} if name == "adept" else {"beams": beams}  # the table has ADePT greedy
     return build(name, {**values, "batch_size": 64, **({"model": cell.model} if cell.model else {})})
 
 

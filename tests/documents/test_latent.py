@@ -253,12 +253,11 @@ def test_a11_the_built_in_models_encode_in_constant_shapes():
 def test_a11_the_card_says_how_texts_are_decoded(folders):
     assert make(folders, "adept").guarantee().parameters["decoding"] == "greedy"
     assert make(folders, "bart", beams=1).guarantee().parameters["decoding"] == "greedy"
-    for kind in ("bart", "narrow"):
+    for kind in ("bart", "narrow", "adept"):
         shown = make(folders, kind, beams=3).guarantee().parameters
         assert shown["decoding"] == "beam search with 3 beams"
         assert "beams" not in shown
-    with pytest.raises(BadParameterError, match="greedily"):
-        Adept(epsilon=50.0, model=folders["adept"], beams=10)
+    assert make(folders, "adept", beams=3).rewrite(["cat"]).texts
 
 
 def test_a11_an_adept_without_clipping_is_clipped_at_its_average_norm(tmp_path):

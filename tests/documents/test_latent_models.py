@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from tacit.documents.autoencoders import vocabulary  # noqa: E402
 from tacit.documents.autoencoders.bart import BartAutoencoder  # noqa: E402
 from tacit.documents.autoencoders.base import Autoencoder, Record, load_autoencoder  # noqa: E402
 from tacit.documents.autoencoders.built_in import built_in_models  # noqa: E402
-from tacit.documents.autoencoders.lstm import LstmAutoencoder  # noqa: E402
+from tacit.documents.autoencoders.lstm import LstmAutoencoder, LstmNetwork  # noqa: E402
 from tacit.documents.autoencoders.narrow import NarrowAutoencoder, capacity_bits  # noqa: E402
 from tacit.documents.autoencoders.vocabulary import train_vocabulary  # noqa: E402
 from tacit.documents.bounds import ClipL1, ClipL2, ClipValue  # noqa: E402
@@ -36,6 +38,43 @@ def tiny(kind: str, *, layers: int = 1, **record: object) -> Autoencoder:
         return NarrowAutoencoder.create_narrow(tokenizer, described, length=6, latent_width=4, **shape)
     described = Record(kind="adept", positions=2, **values)
     return LstmAutoencoder.create(tokenizer, described, length=6, embedding=8, hidden=16)
+
+
+class Digits:
+    """A tokenizer whose pieces are their own numbers; 0 to 2 are padding, start and end."""
+
+    def token_to_id(self, name: str) -> int:
+        return [vocabulary.PADDING, vocabulary.START, vocabulary.END].index(name)
+
+    def decode(self, ids: list[int], skip_special_tokens: bool) -> str:
+        return "".join(map(str, ids))
+
+
+def test_the_beam_search_of_an_adept_with_beams_enough_finds_the_best_of_all_texts():
+    pieces, length = 5, 3
+    torch.manual_seed(2)
+    network = LstmNetwork(pieces, 4, 6)
+    for weight in network.parameters():
+        torch.nn.init.normal_(weight, std=1.0)
+    model = LstmAutoencoder(network.eval(), Digits(), Record(kind="adept", positions=2), length)
+    latents = torch.randn(4, 2, 6)
+    every = {tuple(row[: row.index(2) + 1] if 2 in row else row) for row in map(list, product(range(5), repeat=3))}
+    with torch.inference_mode():
+        expected = [max(every, key=lambda row: mean_log(model, latent, row)) for latent in latents.unsqueeze(1)]
+        searched = model.generate(latents, pieces**length)
+        narrow = model.generate(latents, 2)
+        greedy = model.generate(latents, 1)
+    assert searched == ["".join(str(piece) for piece in row if piece != 2) for row in expected]
+    assert len(set(searched)) > 1
+    assert [len(text) <= length for text in narrow] == [True] * 4
+    assert searched != greedy
+
+
+def mean_log(model: LstmAutoencoder, latent: torch.Tensor, row: tuple[int, ...]) -> float:
+    """The mean logarithm of the probabilities of the pieces of a text."""
+    ids = torch.tensor([row])
+    logs = model.scores(model.states(latent, ids)).log_softmax(dim=-1)[0]
+    return float(logs[torch.arange(len(row)), ids[0]].mean())
 
 
 def save_tiny(kind: str, folder: Path, **record: object) -> str:

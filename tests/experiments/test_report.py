@@ -373,10 +373,10 @@ def test_names_of_ticks_do_not_run_into_each_other(monkeypatch: pytest.MonkeyPat
 
 def test_two_results_side_by_side():
     first, second = results(), results()
-    table = comparison(first, second, ("one", "two"))
+    table = comparison([first, second], ("one", "two"))
     assert all(row[-1] == 0 for row in table.rows)
     fewer = Results(first.about, "quick", "d", first.cells[:1], {})
-    assert [row[-1] for row in comparison(fewer, first, ("one", "two")).rows] == [0.0, None, None]
+    assert [row[-1] for row in comparison([fewer, first], ("one", "two")).rows] == [0.0, None, None]
 
 
 def test_the_page_of_several_experiments():

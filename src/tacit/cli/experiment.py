@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -19,11 +19,13 @@ from tacit.cli.rendering import show_report
 from tacit.cli.terminal import error_console, output_console, readable_seconds
 from tacit.errors import BadInputError, StoppedError
 from tacit.experiments import job
+from tacit.experiments.comparing import NamedResults, comparison_page
 from tacit.experiments.config import SIZES, load
 from tacit.experiments.data_sets import DataFolder
 from tacit.experiments.declared import shown as axis_text
 from tacit.experiments.execution import folder_of, is_finished
-from tacit.experiments.job import CACHE, Cache, ExperimentConfig, ReportConfig, ResumeConfig
+from tacit.experiments.findings import load_findings
+from tacit.experiments.job import CACHE, RESULTS, Cache, ExperimentConfig, ReportConfig, ResumeConfig
 from tacit.experiments.pages import results_pages
 from tacit.experiments.plan import Plan
 from tacit.experiments.report import comparison
@@ -33,9 +35,8 @@ from tacit.experiments.tables import markdown_table, table_csv
 from tacit.experiments.verdicts import summary as verdicts_in_words
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import DryRun, Folder, Force, Output
-from tacit.needs import EXPERIMENTS, Ability
+from tacit.needs import EXPERIMENTS, PLOTS, Ability
 from tacit.places import refuse_existing
-from tacit.report import Report, Section
 from tacit.report.parts import put
 
 
@@ -84,6 +85,9 @@ def _watched(begin: Callable[[Watch | None], job.ExperimentRun], folder: Path, *
         raise click.exceptions.Exit(1)
 
 
+LISTED_SIZES = ("quick", "medium", "full")
+
+
 class ListOptions(Config):
     """A folder of experiments, and where finished cells are looked for."""
 
@@ -108,16 +112,20 @@ def list_experiments(options: ListOptions) -> None:
             folder=options.folder,
         )
     table = Table()
-    for column in ("file", "title", *SIZES):
+    for column in ("file", "title", *LISTED_SIZES):
         table.add_column(column, overflow="fold")
     notes = []
     for file in files:
         try:
-            states = [load(file).experiment.title]
+            own = load(file)
+            states = [own.experiment.title]
         except BadInputError as error:
             notes.append(str(error))
             continue
-        for size in SIZES:
+        for size in LISTED_SIZES:
+            if size not in (*SIZES, *own.sizes):
+                states.append("none")
+                continue
             try:
                 done, total = job.finished_cells(file, size, options.data_folder, options.cache)
                 states.append(f"{done} of {total} cells")
@@ -135,38 +143,65 @@ def report(config: ReportConfig) -> None:
 
 
 class CompareOptions(Config):
-    """Two results, and a file for the comparison."""
+    """Results of one experiment, and a file for the comparison."""
 
     job: ClassVar[str] = "experiment compare"
 
-    first_results: Annotated[
-        Path,
-        Field(description="A results.json, or the folder of a run."),
-        Option(Group.DATA, positional=True, metavar="A"),
+    files: Annotated[
+        tuple[Path, ...],
+        Field(min_length=2, description="Two or more results.json, or folders of runs."),
+        Option(Group.DATA, positional=True, metavar="RESULTS..."),
     ]
-    second_results: Annotated[Path, Field(description="Another one."), Option(Group.DATA, positional=True, metavar="B")]
-    output: Annotated[Output[Path | None], Field(description="Write a .csv or .md file instead.")] = None
+    experiment: Annotated[
+        Path | None,
+        Field(description="The experiment file: a page (.html) then draws a forest plot for each finding beside it."),
+        Option(Group.DATA),
+    ] = None
+    output: Annotated[Output[Path | None], Field(description="Write a .html page, or a .csv or .md file instead.")] = (
+        None
+    )
     force: Force = False
 
     def needs(self) -> list[Ability]:
-        return [EXPERIMENTS]
+        drawn = self.experiment is not None and self.output is not None and self.output.suffix == ".html"
+        return [EXPERIMENTS, *([PLOTS] if drawn else [])]
+
+
+COMPARE = """Results of one experiment side by side: published numbers, findings, scores.
+
+Example: tacit experiment compare docs/results/graphs_published.json build/experiments/graphs_published-medium
+"""
 
 
 def compare(options: CompareOptions) -> None:
-    first, second = options.first_results, options.second_results
-    names = (first.stem, second.stem) if first.stem != second.stem else (str(first), str(second))
-    table = comparison(job.read_results(first), job.read_results(second), names)
-    if not table.rows:
+    every = [NamedResults(name, job.read_results(file)) for name, file in _names_of(options.files).items()]
+    scores = comparison([named.results for named in every], [named.name for named in every])
+    if not scores.rows:
         raise BadInputError(
             "nothing-to-compare",
-            "the two results have no score to compare: give results of runs that have finished",
+            "these results have no score to compare: give results of runs that have finished",
         )
+    findings = () if options.experiment is None else load_findings(options.experiment)
+    is_page = options.output is not None and options.output.suffix == ".html"
+    page = comparison_page(every, findings if is_page else (), scores)
     if options.output is None:
-        show_report(Report("Comparison", [Section("Comparison", tables=[table])]), output_console())
+        show_report(page, output_console())
         return
     refuse_existing(options.output, force=options.force)
-    as_markdown = options.output.suffix == ".md"
-    put(options.output, "\n".join(markdown_table(table)) + "\n" if as_markdown else table_csv([table]))
+    if is_page:
+        put(options.output, page.to_html())
+    elif options.output.suffix == ".md":
+        tables = [table for section in page.sections for table in section.tables]
+        put(options.output, "\n".join(line for table in tables for line in markdown_table(table)) + "\n")
+    else:
+        put(options.output, table_csv([scores]))
+
+
+def _names_of(files: Sequence[Path]) -> dict[str, Path]:
+    """A name for each result: that of its folder or file, with a number where several have the same."""
+    names = [file.parent.name if file.name == RESULTS else file.stem for file in map(Path.absolute, files)]
+    seen = [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+    return dict(zip(seen, files, strict=True))
 
 
 class SummaryOptions(Config):
@@ -292,7 +327,7 @@ command = group_of(
         command_for(
             "report", [ReportConfig], report, help="Write the tables and the page again, from what is in the cache."
         ),
-        command_for("compare", [CompareOptions], compare, help="Two result files side by side, cell by cell."),
+        command_for("compare", [CompareOptions], compare, help=COMPARE),
         command_for("summary", [SummaryOptions], summary, help=SUMMARY),
     ],
     help="Experiments: mechanisms, epsilons, tasks and attackers in one file; published numbers beside ours.",

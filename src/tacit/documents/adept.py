@@ -51,7 +51,7 @@ class Adept(LatentMechanism):
     norm   "l2" or "l1": how the state is clipped
     clip   C; by default the one of the checkpoint, or the l2 norm of an average state on public text if it was trained
            without clipping (for l1, C * sqrt(2 n / pi): the l1 norm that a state of l2 norm C has on average)
-    beams  1: an ADePT decodes greedily, always the likeliest word piece
+    beams  1: always the likeliest word piece; more: beam search (10 in the thesis)
     """
 
     model: str = parameter("adept-20", service_values=found_models("adept-20", "adept-20-wide"))
@@ -63,15 +63,6 @@ class Adept(LatentMechanism):
     title: ClassVar[str] = "ADePT, repaired"
     paper: ClassVar[str] = "Krishna et al. 2021; Habernal 2021; Igamberdiev 2023"
     model_needed: ClassVar[str] = "LSTM autoencoder (included)"
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        if self.beams != 1:
-            raise BadParameterError(
-                "no-beam-search",
-                "an ADePT decodes greedily and has no beam search, so beams is 1, not {beams}: leave it out",
-                beams=self.beams,
-            )
 
     def choose_bound(self, autoencoder: Autoencoder) -> Bound:
         if self.name not in autoencoder.mechanisms:

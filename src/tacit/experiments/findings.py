@@ -184,8 +184,7 @@ class MeasuredScores(Scores):
 
     def judged(self, comparison: Comparison) -> Judgment:
         try:
-            places = groups(comparison.scores, comparison.over, self._results)
-            outcomes = [(at, _outcome(comparison, self._results, at)) for at in places]
+            outcomes = self.outcomes(comparison)
         except NotTestableError as error:
             return not_testable(f"{error}.", str(comparison))
         detail = "; ".join(f"{_group(at)}{outcome.text}" for at, outcome in outcomes[:GROUPS_IN_DETAIL])
@@ -196,17 +195,26 @@ class MeasuredScores(Scores):
         word, leaning = _word([outcome for _, outcome in outcomes], most=comparison.most)
         return Judgment(word=word, detail=detail, leaning=leaning, check=str(comparison))
 
+    def outcomes(self, comparison: Comparison) -> list[tuple[dict[str, Value], GroupOutcome]]:
+        """Each group of a comparison and how it stands there."""
+        places = groups(comparison.scores, comparison.over, self._results)
+        return [(at, _outcome(comparison, self._results, at)) for at in places]
+
 
 # One group --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class GroupOutcome:
-    """One group: whether the statement holds there, how it looks in numbers, and by how many standard errors."""
+    """One group: whether the statement holds there, how it looks in numbers, and by how many standard errors.
+
+    difference   left minus right, or the last value minus the first of a trend, with its standard error
+    """
 
     holds: bool
     text: str
     errors: float
+    difference: Number
 
 
 def _word(outcomes: Sequence[GroupOutcome], *, most: bool) -> tuple[Word, bool | None]:
@@ -221,7 +229,12 @@ def _word(outcomes: Sequence[GroupOutcome], *, most: bool) -> tuple[Word, bool |
 
 
 def _group(at: Mapping[str, Value]) -> str:
-    return f"{', '.join(shown(value) for value in at.values())}: " if at else ""
+    return f"{group_name(at)}: " if at else ""
+
+
+def group_name(at: Mapping[str, Value]) -> str:
+    """A group by the values of its axes."""
+    return ", ".join(shown(value) for value in at.values())
 
 
 def _outcome(comparison: Comparison, results: Results, at: Mapping[str, Value]) -> GroupOutcome:
@@ -235,7 +248,7 @@ def _outcome(comparison: Comparison, results: Results, at: Mapping[str, Value]) 
     }[comparison.order]  # fmt: skip
     gap = abs(abs(difference) - comparison.within) if comparison.order is Relation.NEAR else abs(difference)
     measured = f"{_measured(comparison.left, left)} and {_measured(comparison.right, right)}"
-    return GroupOutcome(holds, measured, in_errors(gap, error))
+    return GroupOutcome(holds, measured, in_errors(gap, error), Number(difference, error))
 
 
 def _measured(quantity: Quantity, number: Number) -> str:
@@ -253,15 +266,18 @@ def _trend(comparison: Comparison, results: Results, at: Mapping[str, Value]) ->
     if comparison.order is Relation.FLAT:
         low, high = min(numbers, key=lambda number: number.value), max(numbers, key=lambda number: number.value)
         spread = high.value - low.value
-        errors = in_errors(abs(spread - comparison.within), joint_error([low.error, high.error]))
-        return GroupOutcome(spread <= comparison.within, text, errors)
+        error = joint_error([low.error, high.error])
+        errors = in_errors(abs(spread - comparison.within), error)
+        return GroupOutcome(spread <= comparison.within, text, errors, Number(spread, error))
     start, end = numbers[0], numbers[-1]
     sign = 1.0 if comparison.order is Relation.INCREASES else -1.0
     rise = sign * (end.value - start.value)
     holds = rise > 0 and sign * rank_correlation(means) >= LEAST_CORRELATION
-    errors = in_errors(abs(rise), joint_error([start.error, end.error]))
+    error = joint_error([start.error, end.error])
+    errors = in_errors(abs(rise), error)
     # The ends stand as stated, but the values between them do not: no way to tell whether chance did that.
-    return GroupOutcome(holds, text, 0.0 if rise > 0 and not holds and math.isfinite(errors) else errors)
+    undecided = rise > 0 and not holds and math.isfinite(errors)
+    return GroupOutcome(holds, text, 0.0 if undecided else errors, Number(end.value - start.value, error))
 
 
 def _along(comparison: Comparison, results: Results, at: Mapping[str, Value]) -> list[Number]:

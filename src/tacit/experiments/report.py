@@ -254,21 +254,22 @@ def cost_table(paid: Sequence[Cost], watts: float) -> Table:
 # Two or more results ------------------------------------------------------------------------------------------------
 
 
-def comparison(first: Results, second: Results, names: tuple[str, str]) -> Table:
-    """The main scores of both, cell by cell; cells that only one of them has are left open."""
+def comparison(every: Sequence[Results], names: Sequence[str]) -> Table:
+    """The main scores of all, cell by cell; cells that some do not have are left open. The difference is that of the
+    last one to the first."""
     rows: list[list[object]] = []
-    for step in dict.fromkeys([*first.steps, *second.steps]):
+    for step in dict.fromkeys(step for results in every for step in results.steps):
         groups: dict[tuple[tuple[str, Value], ...], None] = {}
-        for results in (first, second):
+        for results in every:
             for cell in results.of(step):
                 groups[tuple((a, v) for a, v in cell.axes.items() if a != SEED)] = None
-        measures = list(dict.fromkeys([*first.measures(step), *second.measures(step)]))[:SHOWN_MEASURES]
+        measures = list(dict.fromkeys(name for results in every for name in results.measures(step)))[:SHOWN_MEASURES]
         for group in groups:
             for measure in measures:
-                numbers = [results.number(step, measure, dict(group)) for results in (first, second)]
-                if numbers[0] is None and numbers[1] is None:
+                numbers = [results.number(step, measure, dict(group)) for results in every]
+                if all(number is None for number in numbers):
                     continue
-                values = [None if n is None else n.value for n in numbers]
-                gap = None if values[0] is None or values[1] is None else values[1] - values[0]
+                values = [None if number is None else number.value for number in numbers]
+                gap = None if values[0] is None or values[-1] is None else values[-1] - values[0]
                 rows.append([step, axes_text(dict(group)), measure, *values, gap])
     return Table("Scores side by side", ["step", "cell", "measure", *names, "difference"], rows)

@@ -2,7 +2,7 @@
 
 The latent is the last hidden and cell state of the encoder, two rows of `hidden` numbers, and the first state of the
 decoder. The encoder reads the padding first and the text last, so that every text takes the same number of steps and
-no mask is needed. Decoding is greedy.
+no mask is needed. Decoding is greedy, or by beam search.
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ class LstmAutoencoder(Autoencoder):
         return self.network.scores(states)
 
     def generate(self, latents: Tensor, beams: int) -> list[str]:
+        if beams > 1:
+            return self._search(latents, beams)
         end = self._mark(vocabulary.END)
         state = _state(latents)
         piece = torch.full((len(latents), 1), self._mark(vocabulary.START), device=latents.device)
@@ -119,6 +121,40 @@ class LstmAutoencoder(Autoencoder):
             written.append(piece)
         rows = torch.cat(written, dim=1).tolist()
         return [as_text(self.tokenizer, row[: row.index(end)] if end in row else row) for row in rows]
+
+    def _search(self, latents: Tensor, beams: int) -> list[str]:
+        """Beam search: of the last beams the one with the largest mean logarithm of the probabilities of its pieces.
+
+        A beam that has ended stays as it is, so that the search compares it with longer ones.
+        """
+        texts, end, pieces = len(latents), self._mark(vocabulary.END), self.pieces
+        state = _state(latents.repeat_interleave(beams, dim=0))
+        piece = torch.full((texts * beams, 1), self._mark(vocabulary.START))
+        totals = torch.full((texts, beams), -torch.inf)
+        totals[:, 0] = 0.0  # all beams begin alike: one of them is enough
+        written = torch.zeros((texts, beams, 0), dtype=torch.long)
+        lengths, ended = torch.zeros(texts, beams), torch.zeros(texts, beams, dtype=torch.bool)
+        first = torch.arange(texts).unsqueeze(1) * beams
+        for _ in range(self.length):
+            hidden, state = self.network.decoder(self.network.embedding(piece), state)
+            logs = self.network.scores(hidden)[:, 0].log_softmax(dim=-1).view(texts, beams, pieces)
+            logs = logs.masked_fill(ended.unsqueeze(2), -torch.inf)
+            logs[:, :, end] = logs[:, :, end].masked_fill(ended, 0.0)
+            totals, places = (totals.unsqueeze(2) + logs).flatten(1).topk(beams, dim=1)
+            parents, chosen = places // pieces, places % pieces
+            lengths, ended = lengths.gather(1, parents), ended.gather(1, parents)
+            before = written.gather(1, parents.unsqueeze(2).expand(-1, -1, written.shape[2]))
+            written = torch.cat([before, chosen.unsqueeze(2)], dim=2)
+            lengths += ~ended
+            ended |= chosen == end
+            if bool(ended.all()):
+                break
+            rows = (first + parents).flatten()
+            state = (state[0][:, rows], state[1][:, rows])
+            piece = chosen.view(-1, 1)
+        best = (totals / lengths).argmax(dim=1)
+        rows_of_best: list[list[int]] = written[torch.arange(texts), best].tolist()
+        return [as_text(self.tokenizer, row[: row.index(end)] if end in row else row) for row in rows_of_best]
 
     # Checkpoints ----------------------------------------------------------------------------------------------
 
