@@ -75,9 +75,9 @@ class Stopping(TrainingProgress):
 
 @pytest.mark.parametrize(("sampling", "kind"), [("users", UserPlan), ("examples", ExamplePlan)])
 def test_users_are_promised_what_they_pay_for_and_a_stopped_run_goes_on(
-    folder: Path, tmp_path: Path, sampling: Any, kind: type
+    folder: Path, tmp_path: Path, sampling: str, kind: type
 ) -> None:
-    def config(name: str, **more: Any) -> TrainClassify:
+    def config(name: str, **more: object) -> TrainClassify:
         return TrainClassify(
             data=folder / "data.csv", model=str(folder / "tiny"), output=tmp_path / name, unit_sampling=sampling,
             **{**OPTIONS, "epochs": 2.0, "batch": 60, **more},
@@ -139,9 +139,8 @@ def test_users_of_a_typed_column_are_the_same_users(folder: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("missing", [None, "", " ", float("nan")])
-def test_rows_without_a_user_are_refused(folder: Path, tmp_path: Path, missing: Any) -> None:
-    made: list[dict[str, Any]] = [dict(row) for row in rows_of_users()]
-    made[7]["user"] = missing
+def test_rows_without_a_user_are_refused(folder: Path, tmp_path: Path, missing: object) -> None:
+    made = [{**row, "user": missing if number == 7 else row["user"]} for number, row in enumerate(rows_of_users())]
     with pytest.raises(BadInputError, match="row 8 has no value in 'user'"):
         tacit.train("classify", made, model=str(folder / "tiny"), output=tmp_path / "m", **OPTIONS)
     assert not (tmp_path / "m").exists()
@@ -173,7 +172,7 @@ def test_without_noise_users_may_be_compared_with(folder: Path, tmp_path: Path) 
     ],
 )
 def test_what_has_no_plan_for_users_is_refused_before_anything_is_spent(
-    folder: Path, tmp_path: Path, options: dict[str, Any], code: str | None
+    folder: Path, tmp_path: Path, options: dict[str, object], code: str | None
 ) -> None:
     with pytest.raises(TacitError) as refused:
         tacit.train(

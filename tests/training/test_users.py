@@ -70,8 +70,8 @@ def summed(step, number=0, key=None):
     return {name: p.grad.clone() * step.plan.batch for name, p in step.engine.parameters.items()}
 
 
-def distance(one, other):
-    return math.sqrt(sum(float((one[name] - other[name]).double().square().sum()) for name in one))
+def distance(first, other):
+    return math.sqrt(sum(float((first[name] - other[name]).double().square().sum()) for name in first))
 
 
 @pytest.fixture(autouse=True)

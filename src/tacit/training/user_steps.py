@@ -70,8 +70,8 @@ def prepare_units(
 
 
 def drawn_by(plan: TrainingPlan, users: UserRows | None) -> Draw | None:
-    """What draws the records of a step, where it is not the plan alone: the examples of users are drawn from those that
-    count in this step."""
+    """The draw of a step, where it is not that of the plan alone: examples of users are drawn from those that count in
+    this step."""
     if users is None or not isinstance(plan, ExamplePlan):
         return None
 
