@@ -20,7 +20,7 @@ from tacit.training.gradients.units import unit_deviation, weighted
 from tacit.training.plan import TrainingPlan
 from tacit.training.step import Collate, Draw, PlainStep, PrivateStep
 from tacit.training.team import Team
-from tacit.training.unit_step import PlainUnitStep, PrivateUnitStep
+from tacit.training.unit_step import MOST_TOGETHER, PlainUnitStep, PrivateUnitStep
 from tacit.training.user_plans import ExamplePlan, UserPlan
 from tacit.training.user_rows import UserRows
 
@@ -91,7 +91,7 @@ def plain_step(
 ) -> PlainStep:
     """The step of a run without privacy."""
     if users is not None and isinstance(plan, UserPlan):
-        return PlainUnitStep(plan, *shared, rows=users, model=model, loss=weighted(loss))
+        return PlainUnitStep(plan, *shared, rows=users, most_together=shared[1], model=model, loss=weighted(loss))
     return PlainStep(plan, *shared, draw=drawn_by(plan, users), model=model, loss=loss)
 
 
@@ -110,8 +110,9 @@ def private_step(
     """The step of a private run, with an engine that was made ready for units."""
     if users is not None and isinstance(plan, UserPlan):
         return PrivateUnitStep(
-            plan, *shared, rows=users, alone=alone, engine=engine, clipping=clipping, model=model, public=public
-        )
+            plan, *shared, rows=users, most_together=0 if alone else MOST_TOGETHER, engine=engine, clipping=clipping,
+            model=model, public=public,
+        )  # fmt: skip
     return PrivateStep(
         plan, *shared, draw=drawn_by(plan, users), shapes=shapes, engine=engine, clipping=clipping, model=model,
         public=public,
