@@ -282,7 +282,7 @@ def test_the_choice_is_the_one_with_less_noise_and_says_why(comparison):
 
 def test_one_row_of_each_user_is_training_on_records():
     comparison = compared(replace(TERMS, group=1, examples=200, batch=20))
-    record = TrainingPlan.calibrated(epsilon=4.0, records=200, batch=20, epochs=2.0, delta=1e-4)
+    record = TrainingPlan.calibrated(epsilon=4.0, records=200, batch=20, epochs=TERMS.epochs, delta=1e-4)
     assert comparison.users.multiplier == record.multiplier
     assert comparison.examples.multiplier == pytest.approx(record.multiplier, rel=1e-6)
 
