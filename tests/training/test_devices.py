@@ -15,6 +15,9 @@ from tacit.training.prediction import predict_rows  # noqa: E402
 from tacit.training.run import TrainingRun, TrainingSettings  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402
 from tacit.training.tasks import TASKS, task_named  # noqa: E402
+from tacit.training.user_plans import ExamplePlan, UserPlan  # noqa: E402
+from tacit.training.user_rows import UserRows  # noqa: E402
+from tacit.training.users import group_by_user  # noqa: E402
 from tests.training.pretend_device import MixedDevicesError, OnDevice, pretend_device  # noqa: E402
 from tests.training.test_run import tokenizer  # noqa: E402, F401
 from tests.training.test_tasks import ROWS, model_for  # noqa: E402
@@ -74,7 +77,7 @@ def test_clipped_gradients_are_those_of_the_processor(name, engine):
         torch.testing.assert_close(norms[parameter].inner, value, **CLOSE)
 
 
-def trained(name, strategy, words, folder, device, *, private=True, settings=()):
+def trained(name, strategy, words, folder, device, *, private=True, settings=(), users=""):
     """The weights after two steps, and the predictions of the model."""
     rows = ROWS[name] * 8
     task = task_named(name)(length=32)
@@ -85,7 +88,12 @@ def trained(name, strategy, words, folder, device, *, private=True, settings=())
     if not private:
         plan = TrainingPlan.without_privacy(records=len(rows), batch=4, epochs=0.4)
     chosen = TrainingSettings(learning_rate=1e-2, model="tiny", strategy=strategy, **dict(settings))
-    run = TrainingRun(task, model, words, rows, plan, chosen, folder, seed=1, device=device)
+    owned = UserRows(group_by_user([str(i % 5 if i % 3 else 7) for i in range(len(rows))]), 4) if users else None
+    if owned is not None:
+        count, counted = len(owned.users), owned.counted
+        draws_users = UserPlan(count, 3, 2, 1.0, 1e-3, group=4, examples=counted)
+        plan = draws_users if users == "users" else ExamplePlan(counted, 8, 2, 1.0, 1e-3, group=4, users=count)
+    run = TrainingRun(task, model, words, rows, plan, chosen, folder, seed=1, device=device, user_rows=owned)
     run.run()
     weights = {n: on_processor(p.detach()) for n, p in run.model.named_parameters() if p.requires_grad}
     assert {p.device.type for p in run.model.parameters()} == {torch.device(device).type}
@@ -105,6 +113,11 @@ def both_ways(tmp_path, words, name, strategy, **more):
 @pytest.mark.parametrize("name", TASKS)
 def test_every_task_trains_and_predicts_as_on_the_processor(name, tokenizer, tmp_path):  # noqa: F811
     both_ways(tmp_path, tokenizer, name, "full")
+
+
+@pytest.mark.parametrize("users", ["users", "examples"])
+def test_users_are_worked_on_where_the_model_is(users, tokenizer, tmp_path):  # noqa: F811
+    both_ways(tmp_path, tokenizer, "classify", "full", users=users)
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ from tacit.jobs.fields import (
     LearningRate,
     Noise,
     ReplaceOne,
-    RowsPerUser,
     SomeEpochs,
     Strategy,
     TrainingEpsilon,
     UserColumn,
 )
 from tacit.jobs.train import config_for
+from tacit.jobs.training.by_user import RowsPerUser
 from tacit.jobs.training.options import TaskConfigs, TaskTraining
 from tacit.jobs.training.result import TrainingProgress, TrainingResult
 from tacit.needs import Ability

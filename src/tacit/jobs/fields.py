@@ -102,19 +102,6 @@ PromisedUsers = Annotated[
     Field(description="The column that says who wrote a row: the promise is then made to users."),
     Varied(group=Group.PRIVACY),
 ]
-RowsPerUser = Annotated[
-    T,
-    Field(ge=1, description="Most rows of a user that count in a step, drawn anew each time."),
-    Option(Group.PRIVACY),
-]
-UnitSampling = Annotated[
-    T,
-    Field(
-        description="What a step draws, with a column of users: users (each clipped once), examples (each clipped, "
-        "their number accounted for), or auto: whichever needs less noise by the plan alone."
-    ),
-    Option(Group.PRIVACY),
-]
 Labels = Annotated[
     T,
     Field(description="All labels that exist, from public knowledge: never read off the data."),

@@ -104,7 +104,7 @@ class TrainingPlan:
 
     @property
     def words(self) -> tuple[str, str]:
-        """What is drawn, and what a step is called: a round of users in federated training."""
+        """The names of the drawn and of a step, for people: users meet in rounds in federated training."""
         return ("users", "rounds") if self.unit is Unit.USER else ("records", "steps")
 
     def batch_at(self, step: int) -> int:

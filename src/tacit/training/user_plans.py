@@ -253,7 +253,7 @@ def compared(terms: UserTerms) -> Compared:
 
 
 def of_users(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """What the promise to a user does not cover, beside these lines."""
+    """These lines about what is not covered, and those that are true of users."""
     return (*lines, ONE_NAME)
 
 

@@ -21,7 +21,7 @@ from tacit.training.plan import TrainingPlan
 from tacit.training.sharding import ShardedModel
 from tacit.training.step import Collate, Draw, PlainStep, PrivateStep
 from tacit.training.team import Team
-from tacit.training.unit_step import PlainUnitStep, PrivateUnitStep
+from tacit.training.unit_step import MOST_TOGETHER, PlainUnitStep, PrivateUnitStep
 from tacit.training.user_plans import ExamplePlan, UserPlan
 from tacit.training.user_rows import UserRows
 
@@ -71,8 +71,8 @@ def prepare_units(
 
 
 def drawn_by(plan: TrainingPlan, users: UserRows | None) -> Draw | None:
-    """What draws the records of a step, where it is not the plan alone: the examples of users are drawn from those that
-    count in this step."""
+    """The draw of a step, where it is not that of the plan alone: examples of users are drawn from those that count in
+    this step."""
     if users is None or not isinstance(plan, ExamplePlan):
         return None
 
@@ -95,7 +95,7 @@ def plain_step(
 ) -> PlainStep:
     """The step of a run without privacy."""
     if users is not None and isinstance(plan, UserPlan):
-        return PlainUnitStep(plan, *shared[:5], rows=users, model=model, loss=weighted(loss))
+        return PlainUnitStep(plan, *shared[:5], rows=users, most_together=shared[1], model=model, loss=weighted(loss))
     return PlainStep(plan, *shared, draw=drawn_by(plan, users), model=model, loss=loss)
 
 
@@ -116,8 +116,8 @@ def private_step(
     """The step of a private run, with an engine that was made ready for units."""
     if users is not None and isinstance(plan, UserPlan):
         return PrivateUnitStep(
-            plan, *shared[:5], rows=users, alone=alone, engine=engine, clipping=clipping, model=model, public=public,
-            generator=generator,
+            plan, *shared[:5], rows=users, most_together=0 if alone else MOST_TOGETHER, engine=engine, clipping=clipping,
+            model=model, public=public, generator=generator,
         )  # fmt: skip
     return PrivateStep(
         plan, *shared, draw=drawn_by(plan, users), shapes=shapes, engine=engine, clipping=clipping, model=model,

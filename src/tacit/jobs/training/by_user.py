@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, TypeVar
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from tacit.errors import BadParameterError
-from tacit.jobs.fields import PromisedUsers, RowsPerUser, UnitSampling
+from tacit.jobs.config import Group, Option
+from tacit.jobs.fields import PromisedUsers
 from tacit.jobs.training.options import RecordTraining
 
+T = TypeVar("T")
+RowsPerUser = Annotated[
+    T,
+    Field(ge=1, description="Most rows of a user that count in a step, drawn anew each time."),
+    Option(Group.PRIVACY),
+]
 USUAL_ROWS: Final = 16
 """Rows of a user that count in a step, unless the options say otherwise: a public number, whatever users have."""
 
@@ -19,7 +26,14 @@ class UserTraining(RecordTraining):
     """Training on records that may belong to users."""
 
     user_column: PromisedUsers = None
-    unit_sampling: UnitSampling[Literal["auto", "users", "examples"]] = "auto"
+    unit_sampling: Annotated[
+        Literal["auto", "users", "examples"],
+        Field(
+            description="What a step draws, with a column of users: users (each clipped once), examples (each clipped, "
+            "their number accounted for), or auto: whichever needs less noise by the plan alone."
+        ),
+        Option(Group.PRIVACY),
+    ] = "auto"
     rows_per_user: RowsPerUser[int | None] = None
 
     @property
