@@ -110,10 +110,10 @@ class ShardedModel:
         self.attach(engine)
         for batch, (norms, sums) in zip(probes, whole, strict=True):
             own_norms, own_sums = _numbers(engine.run(batch), size_of(batch))
-            for expected, found in ((norms, own_norms), (sums, own_sums)):
+            for expected, own in ((norms, own_norms), (sums, own_sums)):
                 for name, value in expected.items():
                     scale = max(float(value.abs().max()), 1e-12)
-                    if not float((found[name] - value).abs().max()) <= CLOSE * scale:
+                    if not float((own[name] - value).abs().max()) <= CLOSE * scale:
                         raise UnsupportedModelError(
                             "sharding-changes-gradients",
                             "the gradients of '{parameter}' are not the same when the model is sharded: leave out "
@@ -207,13 +207,13 @@ def _without_weights(model: nn.Module) -> nn.Module:
 
 def _layers(model: nn.Module) -> list[nn.Module]:
     """The layers of a model: the members of its outermost lists. What is beside them is one more part."""
-    found: list[nn.Module] = []
+    layers: list[nn.Module] = []
     for child in model.children():
         if isinstance(child, nn.ModuleList):
-            found += [layer for layer in child if any(True for _ in layer.parameters())]
+            layers += [layer for layer in child if any(True for _ in layer.parameters())]
         else:
-            found += _layers(child)
-    return list(dict.fromkeys(found))
+            layers += _layers(child)
+    return list(dict.fromkeys(layers))
 
 
 def _numbers(result: PerExample, size: int) -> Numbers:
