@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -109,7 +110,7 @@ def started(strategy: str, way: str, processes: int) -> dict[str, float]:
     command = own if processes == 1 else [*torchrun, *own[1:]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    facts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    facts = [json.loads(part) for part in re.findall(r"\{[^{}]*\}", done.stdout)]
     return {name: max(fact[name] for fact in facts) for name in facts[0]}
 
 
