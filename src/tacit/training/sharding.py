@@ -82,6 +82,8 @@ class ShardedModel:
     def of(cls, model: nn.Module, team: Team, device: torch.device) -> ShardedModel:
         """The model, sharded in place layer by layer."""
         skeleton = _without_weights(model)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
         mesh = init_device_mesh(device.type, (team.size,))
         try:
             for layer in _layers(model):
@@ -101,7 +103,10 @@ class ShardedModel:
         """Rows are handed out as `torch.chunk` does: as many to each process as fit, what is left to the last ones."""
         rows = -(-parameter.shape[0] // self.team.size)
         first = min(self.team.rank * rows, parameter.shape[0])
-        width = parameter[:1].numel() if parameter.dim() > 1 else 1
+        width = parameter.numel() // parameter.shape[0]
+        if own_rows(parameter).numel() != min(rows, parameter.shape[0] - first) * width:
+            # Two processes would add the same noise to different numbers.
+            raise RuntimeError("this version of PyTorch shards weights in another way than noise is handed out")
         return OwnPart(first * width, parameter.numel())
 
     def follow(self, engine: Taps, probes: Sequence[Batch], whole: Sequence[Numbers]) -> None:
