@@ -54,7 +54,9 @@ class PredictConfig(Config):
               "stands there twice then has two of them."),
     ] = None  # fmt: skip
     score: Annotated[bool, Field(description="Compare with the target column of DATA."), Option(Group.MEASURES)] = False
-    physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("batch",))] = 64
+    physical: Annotated[
+        Physical[int], Field(ge=1, description="Rows worked on at a time."), Varied(old_names=("batch",))
+    ] = 64
     device: Device = "auto"
     force: Annotated[Force, Field(description="Replace an existing output file.")] = False
 
