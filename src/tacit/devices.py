@@ -83,7 +83,7 @@ def computing_on(device: str | torch.device) -> Iterator[None]:
 
 
 def device_in_use() -> str | torch.device:
-    """What `computing_on` says, for whoever loads a model later."""
+    """The device that `computing_on` says, for whoever loads a model later."""
     return _CHOSEN.get()
 
 

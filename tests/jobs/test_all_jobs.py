@@ -205,7 +205,7 @@ def test_what_only_affects_running_is_no_part_of_the_identity(job: str, data: st
 
 
 RUNNING = {
-    "address", "cache", "device", "dry_run", "engine", "force", "physical", "report", "resume", "tensorboard",
+    "address", "cache", "device", "dry_run", "engine", "force", "physical", "report", "resume", "shard", "tensorboard",
     "workers",
 }  # fmt: skip
 """Options that change where, how fast or how loudly a job runs, and nothing about what it makes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +69,7 @@ def device() -> Iterator[torch.device]:
         yield pretended
 
 
-def on(kind: str, device: torch.device | str) -> Any:
+def on(kind: str, device: torch.device | str):
     model = tiny.__wrapped__(kind)  # a model of its own: the shared one keeps what the processor has computed
     model.model.to(device)
     return model
@@ -116,7 +115,7 @@ def test_a_rewriting_job_gives_its_device_to_mechanisms_with_a_model():
 @pytest.mark.parametrize("kind", ["llama", "t5"])
 @pytest.mark.parametrize("base", ["model", "uniform"])
 def test_a_paraphrase_has_the_law_of_the_processor(kind, base, device):
-    def law(model: Any) -> Any:
+    def law(model):
         made = Paraphrase(model=model, tokens=4, input_tokens=12, prompt=PROMPT, base=base, epsilon=40.0, batch_size=3,
                           interval="-8:-0.5", seed=1)  # fmt: skip
         return made.law(TEXTS[0], made.language_model.support[:2]), made.rewrite(TEXTS[:2]).texts
@@ -127,7 +126,7 @@ def test_a_paraphrase_has_the_law_of_the_processor(kind, base, device):
 
 
 def test_dp_mlm_has_the_law_of_the_processor(device):
-    def law(model: Any) -> Any:
+    def law(model):
         return DPMLM(model=model, tokens=4, epsilon=60.0, interval="-8:-0.5", seed=1).law(TEXTS[0])
 
     np.testing.assert_allclose(law(on("bert", device)), law(tiny("bert")), rtol=1e-3, atol=1e-9)
@@ -139,7 +138,7 @@ def test_rows_that_mix_on_a_device_are_refused(monkeypatch):
     check_rows_apart(model, frame, 4, 12)
     begin = model.begin
 
-    def mixing(*given: Any) -> Any:
+    def mixing(*given):
         running, scores = begin(*given)
         return running, scores + 1e-7 * scores.mean()
 
@@ -149,7 +148,7 @@ def test_rows_that_mix_on_a_device_are_refused(monkeypatch):
 
 
 def test_prompts_with_records_are_read_as_on_the_processor(device):
-    def read(model: Any) -> Any:
+    def read(model):
         reader = FramedReader(model, model.frame(PROMPT), model.frame(PROMPT), 3, 8, 4)
         reading = reader.read(TEXTS[:3])
         logits = [reading.logits]
@@ -162,7 +161,7 @@ def test_prompts_with_records_are_read_as_on_the_processor(device):
 
 
 def test_sets_vote_and_sentences_are_written_and_judged_as_on_the_processor(device):
-    def numbers(model: Any) -> tuple[Any, ...]:
+    def numbers(model) -> tuple[object, ...]:
         sets = [[("a b", "red"), ("b", "blue")], [("c", "red")]]
         votes = SetReader(model, sets, ["red", "blue"], most=2, input_tokens=4, rows=2).scores("a")
         writer = PromptedWriter(model, rows=2, tokens=4)
@@ -175,7 +174,7 @@ def test_sets_vote_and_sentences_are_written_and_judged_as_on_the_processor(devi
 
 
 def test_a_shard_of_an_ensemble_learns_as_on_the_processor(device):
-    def weights(model: Any) -> Any:
+    def weights(model):
         network = ShardNetwork(model, rank=2, seed=0)
         settings = EnsembleSettings(
             model="tiny", shards=2, unit="record", dataset="x", rank=2, length=8, epochs=2.0, batch=2,
@@ -197,7 +196,7 @@ def test_a_shard_of_an_ensemble_learns_as_on_the_processor(device):
 
 @pytest.mark.parametrize(("kind", "scorer"), [("llama", CausalScorer), ("bert", MaskedScorer), ("t5", Seq2SeqScorer)])
 def test_losses_of_a_model_are_those_of_the_processor(kind, scorer, device):
-    def losses(model: Any) -> Any:
+    def losses(model):
         return scorer(model.model, model.tokenizer, "tiny", model.room).losses(TEXTS[:3]).total
 
     np.testing.assert_allclose(losses(on(kind, device)), losses(tiny(kind)), **CLOSE)
@@ -253,10 +252,10 @@ def test_an_encoder_computes_where_it_was_made_for(encoder_folder):
 
 @pytest.mark.parametrize("task", ["classification", "tagging"])
 def test_a_learner_trains_there(task, encoder_folder):
-    texts: list[Any] = [WORDS[i % 3].split() if task == "tagging" else WORDS[i % 3] for i in range(12)]
-    labels: list[Any] = [["ab"[i % 2]] * len(texts[i]) if task == "tagging" else "abc"[i % 3] for i in range(12)]
+    texts: list[object] = [WORDS[i % 3].split() if task == "tagging" else WORDS[i % 3] for i in range(12)]
+    labels: list[object] = [["ab"[i % 2]] * len(texts[i]) if task == "tagging" else "abc"[i % 3] for i in range(12)]
 
-    def learner() -> Any:
+    def learner():
         made = Transformer(task, str(encoder_folder), epochs=1, batch_size=4, longest=16)
         return made.fit(texts, labels)
 
@@ -272,15 +271,15 @@ def test_a_learner_trains_there(task, encoder_folder):
 # Rewriting models ----------------------------------------------------------------------------------------------------
 
 
-def bart(words: Any) -> BartAutoencoder:
+def bart(words) -> BartAutoencoder:
     return BartAutoencoder.create(words, Record(kind="bart", positions=6), width=16, layers=1, heads=2, feed_forward=16)
 
 
-def adept(words: Any) -> LstmAutoencoder:
+def adept(words) -> LstmAutoencoder:
     return LstmAutoencoder.create(words, Record(kind="adept", positions=2), length=6, embedding=8, hidden=8)
 
 
-def narrow(words: Any) -> NarrowAutoencoder:
+def narrow(words) -> NarrowAutoencoder:
     record = Record(kind="narrow", positions=3)
     return NarrowAutoencoder.create_narrow(
         words, record, length=6, latent_width=4, width=16, layers=1, heads=2, feed_forward=16
@@ -288,12 +287,12 @@ def narrow(words: Any) -> NarrowAutoencoder:
 
 
 @pytest.mark.parametrize("make", [bart, adept, narrow])
-def test_rewriting_models_learn_and_write_as_on_the_processor(make: Callable[[Any], Any], tmp_path: Path):
+def test_rewriting_models_learn_and_write_as_on_the_processor(make: Callable, tmp_path: Path):
     words = train_vocabulary(WORDS * 4, 60)
     corpus = PublicText(texts=[f"{text} {i}" for i, text in enumerate(WORDS * 4)], name="made up")
     plan = PretrainingPlan(steps=2, batch_size=4, evaluate_every=1, held_out=4, epsilons=(50.0,), seed=1)
 
-    def made(folder: Path) -> tuple[Any, ...]:
+    def made(folder: Path) -> tuple[object, ...]:
         torch.manual_seed(0)
         model = make(words)
         limit = ClipValue(1.0)
@@ -317,7 +316,7 @@ def test_rewriting_models_learn_and_write_as_on_the_processor(make: Callable[[An
 
 
 def test_latents_that_mix_are_refused():
-    def mixing(texts: list[str]) -> Any:
+    def mixing(texts: list[str]):
         return np.full((len(texts), 1, 1), sum(map(len, texts)), dtype=np.float32)
 
     with pytest.raises(NoGuaranteeError, match="depends on the texts beside it"):

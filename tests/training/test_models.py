@@ -160,3 +160,36 @@ def test_c3_a_length_beyond_the_last_position_is_cut_and_said(tmp_path):
     assert longest_input(transformers.T5Config()) is None
     assert longest_input(transformers.XLNetConfig()) is None
     assert longest_input(transformers.GPT2Config(n_positions=77)) == 77
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda value: (value * 127).round().to(torch.int8), "weights-are-whole-numbers"),
+        (lambda value: value.to(torch.float8_e4m3fn), None),
+        (None, "unreadable-model"),
+    ],
+)
+def test_checkpoints_of_odd_types_are_read_or_refused_in_a_sentence(change, code, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    transformers.BertModel(config).save_pretrained(tmp_path)
+    words_of(ended=True).save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    if change is None:  # a type that there is not
+        content = file.read_bytes()
+        file.write_bytes(content.replace(b'"F32"', b'"X32"'))
+    else:
+        save_file({name: change(value) for name, value in load_file(file).items()}, file, {"format": "pt"})
+    task = Classification(length=8)
+    task.learn(ROWS)
+    if code is None:
+        model, _ = load_model(task, str(tmp_path))
+        assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+        return
+    with pytest.raises(BadInputError) as caught:
+        load_model(task, str(tmp_path))
+    assert caught.value.code == code

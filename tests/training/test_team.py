@@ -185,8 +185,8 @@ def test_a_model_in_parts_learns_what_a_whole_one_does(strategy, sharded, tokeni
     kinds = [json.loads((folder / "config.json").read_text()) for folder in (tmp_path / "one", sharded / strategy)]
     assert kinds[0]["architectures"] == kinds[1]["architectures"]
     saved = transformers.AutoModelForSequenceClassification.from_pretrained(sharded / strategy)
-    one = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "one")
-    for a, b in zip(one.parameters(), saved.parameters(), strict=True):
+    whole = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "one")
+    for a, b in zip(whole.parameters(), saved.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=0.0, atol=1e-6)
 
 

@@ -349,7 +349,7 @@ Address = Annotated[
 ]
 Workers = Annotated[int, Field(ge=1, description="Processes to use."), Option(Group.RUN)]
 Physical = Annotated[
-    int, Field(ge=1, description="Records worked on at a time; no influence on the result."), Option(Group.RUN)
+    T, Field(description="Records worked on at a time; no influence on the result."), Option(Group.RUN)
 ]
 Device = Annotated[
     str,

@@ -97,7 +97,9 @@ class PredictConfig(Config):
         Field(description="The same model without privacy: which group pays how much for privacy?"),
         Option(Group.MEASURES, metavar="MODEL"),
     ] = None
-    physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("batch",))] = 64
+    physical: Annotated[
+        Physical[int], Field(ge=1, description="Rows worked on at a time."), Varied(old_names=("batch",))
+    ] = 64
     device: Device = "auto"
     force: Annotated[Force, Field(description="Replace an existing output file.")] = False
 

@@ -56,7 +56,9 @@ class PromptedRows(Config):
     input_tokens: Annotated[
         int, Field(ge=1, le=4096, description="Tokens of a private text that are read."), Option(Group.MODEL)
     ] = 48
-    physical: Annotated[Physical, Field(description="Prompts computed at a time, always exactly so many.")] = 32
+    physical: Annotated[
+        Physical[int], Field(ge=1, description="Prompts computed at a time, always exactly so many.")
+    ] = 32
     device: Device = "auto"
     ledger: Ledger = None
     dataset: DatasetOfInput = None

@@ -39,7 +39,7 @@ def on_its_device(
     """The same job, with all models that it loads in this process on the device of its configuration."""
 
     @wraps(run)
-    def placed(config: PlacedConfig, *args: Options.args, **kwargs: Options.kwargs) -> Result:
+    def placed(config: PlacedConfig, /, *args: Options.args, **kwargs: Options.kwargs) -> Result:
         with computing_on(config.device):
             return run(config, *args, **kwargs)
 

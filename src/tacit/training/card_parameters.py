@@ -1,4 +1,4 @@
-"""What the card of a training says about how it was done."""
+"""Details that the card of a training shows: how it was done."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ def add_device_noise(sums: Mapping[str, Tensor], scale: float, step: int, key: S
 
 
 def generator_identity(name: str, device: torch.device) -> str | None:
-    """What a run that goes on must have again: the kind of the device that draws, because another kind draws other
-    numbers from the same seed; None for the secure generator, which is the same everywhere."""
+    """The generator that a run must have again to go on: the kind of the device that draws, because another kind draws
+    other numbers from the same seed; None for the secure generator, which is the same everywhere."""
     if name == SECURE:
         return None
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from tacit.errors import BadInputError, BadParameterError, check_choice, require
 from tacit.training.adapters import restore_adapters
 from tacit.training.start import FROM_SCRATCH, is_from_scratch
 from tacit.training.tasks import Labeling, Task
+from tacit.training.weight_types import check_weight_types
 from tacit.vectors import load_vectors
 from tacit.vectors.minilm import minilm_folder
 
@@ -84,8 +86,9 @@ def load_model(
         of_mean = _reads_the_mean(pooling, name, task)
         try:
             model = _mean_pooled(folder, task) if of_mean else _pretrained(folder, name, task, warn)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
             raise _cannot_load(name, folder, task, error) from error
+        check_weight_types(model, Path(folder), name)
         _fit_tokenizer(model, words, name)
         if tokenizer is not None:
             _same_pieces(folder, words, name, tokenizer)

@@ -43,7 +43,7 @@ def largest_power(number: float) -> int:
 
 
 def bytes_per_position(model: nn.Module, loss: Loss, probes: Sequence[Batch]) -> float:
-    """What a pass keeps of one position of one record, at most, by two made-up batches."""
+    """The bytes that a pass keeps of one position of one record, by two made-up batches."""
     (few, kept), (many, more) = sorted((_positions(batch), _kept_bytes(model, loss, batch)) for batch in probes[:2])
     if many > few and more > kept:
         return (more - kept) / (many - few)

@@ -83,6 +83,8 @@ class ShardedModel:
     def of(cls, model: nn.Module, team: Team, device: torch.device) -> ShardedModel:
         """The model, sharded in place layer by layer."""
         skeleton = _without_weights(model)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
         mesh = init_device_mesh(device.type, (team.size,))
         try:
             for layer in _layers(model):
@@ -102,7 +104,10 @@ class ShardedModel:
         """Rows are handed out as `torch.chunk` does: as many to each process as fit, what is left to the last ones."""
         rows = -(-parameter.shape[0] // self.team.size)
         first = min(self.team.rank * rows, parameter.shape[0])
-        width = parameter[:1].numel() if parameter.dim() > 1 else 1
+        width = parameter.numel() // parameter.shape[0]
+        if own_rows(parameter).numel() != min(rows, parameter.shape[0] - first) * width:
+            # Two processes would add the same noise to different numbers.
+            raise RuntimeError("this version of PyTorch shards weights in another way than noise is handed out")
         return OwnPart(first * width, parameter.numel())
 
     def follow(self, engine: Taps, probes: Sequence[Batch], whole: Sequence[Numbers]) -> None:
@@ -111,10 +116,10 @@ class ShardedModel:
         self.attach(engine)
         for batch, (norms, sums) in zip(probes, whole, strict=True):
             own_norms, own_sums = _numbers(engine.run(batch), count_of(batch))
-            for expected, found in ((norms, own_norms), (sums, own_sums)):
+            for expected, own in ((norms, own_norms), (sums, own_sums)):
                 for name, value in expected.items():
                     scale = max(float(value.abs().max()), 1e-12)
-                    if not float((found[name] - value).abs().max()) <= CLOSE * scale:
+                    if not float((own[name] - value).abs().max()) <= CLOSE * scale:
                         raise UnsupportedModelError(
                             "sharding-changes-gradients",
                             "the gradients of '{parameter}' are not the same when the model is sharded: leave out "
@@ -213,13 +218,13 @@ def _without_weights(model: nn.Module) -> nn.Module:
 
 def _layers(model: nn.Module) -> list[nn.Module]:
     """The layers of a model: the members of its outermost lists. What is beside them is one more part."""
-    found: list[nn.Module] = []
+    layers: list[nn.Module] = []
     for child in model.children():
         if isinstance(child, nn.ModuleList):
-            found += [layer for layer in child if any(True for _ in layer.parameters())]
+            layers += [layer for layer in child if any(True for _ in layer.parameters())]
         else:
-            found += _layers(child)
-    return list(dict.fromkeys(found))
+            layers += _layers(child)
+    return list(dict.fromkeys(layers))
 
 
 def _numbers(result: PerExample, size: int) -> Numbers:

@@ -10,6 +10,7 @@ from itertools import cycle, islice
 
 import numpy as np
 
+from tacit.arrays import Floats
 from tacit.documents.language_models.generators import CausalModel, Seq2SeqModel
 from tacit.documents.language_models.interval import PUBLIC_SENTENCES
 from tacit.documents.language_models.models import Frame
@@ -28,7 +29,7 @@ def check_rows_apart(model: CausalModel | Seq2SeqModel, frame: Frame, rows: int,
     probe, *others = PUBLIC_SENTENCES
     long = " ".join([probe, *others] * (1 + input_tokens // 100))
     places = sorted({0, rows - 1})
-    seen = []
+    seen: list[Floats] = []
     for turn, filling in enumerate((list(islice(cycle(others), rows)), [""] * rows, [long] * rows)):
         for place in places:
             filling[place] = probe

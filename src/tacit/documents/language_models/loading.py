@@ -98,7 +98,7 @@ def _load(model: str | Path) -> LanguageModel:
     key = (name, place, str(device))
     if key not in _LOADED:
         loaded = _smollm2() if name == SMOLLM2 else _from_name(name)
-        loaded.model.to(device)  # type: ignore[arg-type]
+        loaded.model.to(device)
         _LOADED[key] = loaded
     return _LOADED[key]
 

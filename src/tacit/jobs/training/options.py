@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency
 from tacit.jobs.charging import check_name_of_rows, check_something_is_spent
-from tacit.jobs.config import Config, Group, Option
+from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     AutoDelta,
     Batch,
@@ -26,6 +26,7 @@ from tacit.jobs.fields import (
     Ledger,
     Model,
     Output,
+    Physical,
     Rank,
     ReplaceOne,
     Resume,
@@ -112,10 +113,10 @@ class RecordTraining(PrivateTraining):
         Option(Group.TRAINING),
     ] = None
     physical: Annotated[
-        int,
+        Physical[int],
         BeforeValidator(count_or_auto),
         Field(description="Records worked on at a time, or 'auto': what memory allows. No influence on the result."),
-        Option(Group.RUN, metavar="N|auto"),
+        Varied(metavar="N|auto"),
     ] = 32
 
 
