@@ -70,7 +70,7 @@ class MatchingConfig(SketchedRows):
     evolve: Annotated[
         int,
         Field(ge=0, description="Rounds in which the best sentences are varied against the fixed sketch: they cost no "
-              "budget, and go on after an interruption. No gain is shown for them yet."),
+              "budget, and go on after an interruption. Without a writer no gain is shown for them."),
         Option(Group.WRITING, metavar="ROUNDS"),
     ] = 0  # fmt: skip
     writer: Annotated[
