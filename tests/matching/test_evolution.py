@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.documents.language_models.writing import cleaned_item, finished_items, is_sentence
+from tacit.documents.language_models.writing import PromptedWriter, cleaned_item, finished_items, is_sentence
 from tacit.errors import BadParameterError
 from tacit.jobs.synthesize_config import MatchingConfig
 from tacit.matching.evolution.fit import fit_of
@@ -54,12 +54,13 @@ class KnownWriter:
     name, source = "known", "a known writer (CC0)"
 
     def __init__(self, breaks_after=None):
-        self.calls, self.breaks_after = 0, breaks_after
+        self.calls, self.breaks_after, self.shown = 0, breaks_after, []
 
-    def like(self, examples, label, seed):
+    def like(self, examples, label, seed, others=()):
         if self.calls == self.breaks_after:
             raise KeyboardInterrupt
         self.calls += 1
+        self.shown.append((examples, label, others))
         subject = {"weather": "the snow and the rain", "money": "the bank and the money"}[label]
         return [f"Everybody at home speaks of {subject} ({seed % 7})."] if examples else []
 
@@ -123,6 +124,31 @@ def test_an_interrupted_evolution_writes_nothing_twice(sketch, pool, tmp_path):
     assert made.sentences == uninterrupted.sentences
     written = [place for place in range(len(made)) if made.source_of(place).name.startswith("written by a known")]
     assert written
+
+
+def test_a_writer_is_shown_the_label_after_other_labels_and_nothing_else_is_varied(sketch, pool):
+    writer = KnownWriter()
+    made = evolved_pool(sketch, [pool], Evolution(rounds=1, writer=writer))
+    assert [label for _, label, _ in writer.shown] == list(ROWS)
+    public = set(pool.sentences)
+    for examples, label, others in writer.shown:
+        assert [name for name, _ in others] == [name for name in ROWS if name != label]
+        assert public.issuperset([*examples, *(sentence for _, sentence in others)])
+        assert len(set(examples)) == 3
+        assert not any(":" in sentence for sentence in examples)
+    assert all(made.source_of(place).name.startswith("written by a known writer") for place in range(len(made)))
+
+
+def test_a_prompt_of_subjects_ends_with_the_label_and_keeps_what_is_about_it():
+    class Continued(PromptedWriter):
+        def continuations(self, prompt, seed):
+            self.prompt = prompt
+            return [" Is my card here?\nfees: Why do I pay?\nnew card: It has not come.\nnew card: I", " I want one"]
+
+    writer = Continued(model=None)
+    written = writer.like(["A new card came."], "new_card", 1, [("fees", "What does it cost?")])
+    assert writer.prompt.split("\n")[2:] == ["fees: What does it cost?", "new card: A new card came.", "new card:"]
+    assert written == ["Is my card here?", "It has not come."]
 
 
 def test_the_record_of_other_work_is_not_continued(tmp_path):

@@ -11,7 +11,6 @@ import numpy as np
 from tacit.arrays import Ids
 from tacit.documents.language_models import PUBLIC_SENTENCES
 from tacit.documents.language_models.labeling import SetReader
-from tacit.documents.language_models.writing import spoken_label
 from tacit.guarantee import Adjacency, Guarantee, Model
 from tacit.jobs.answer import ANSWER, AnswerConfig, AnsweredQuestions, AnswerPlan
 from tacit.jobs.charging import charging
@@ -31,6 +30,7 @@ from tacit.jobs.released_rows import card_of_rows, write_rows_with_card
 from tacit.progress import WorkProgress
 from tacit.rounding import rounded_up
 from tacit.text.files import choose_columns, open_table, text_value
+from tacit.text.spoken import spoken_label
 from tacit.training.prompting.batches import PrivateRecord, digest_of_records, in_batches, in_sets_of_users
 from tacit.training.prompting.reading import check_sets
 from tacit.training.prompting.votes import NO_VOTE, VoteLaw, VotePrice, price_of_questions

@@ -169,8 +169,8 @@ def _names_of_labels(config: PoolWriteConfig) -> list[str]:
     """The public names of the labels of a sketch, as words; refused if none says anything."""
     if config.from_sketch is None:
         return []
-    from tacit.documents.language_models.writing import spoken_label
     from tacit.matching.artifact import read_sketch
+    from tacit.text.spoken import spoken_label
 
     names = [name for label in read_sketch(config.from_sketch).labels if (name := spoken_label(label))]
     if not names:

@@ -16,7 +16,6 @@ from tacit.account.zcdp import pure_rho, rho_of_epsilon
 from tacit.documents.language_models import PUBLIC_SENTENCES
 from tacit.documents.language_models.models import Frame
 from tacit.documents.language_models.reading import FramedReader
-from tacit.documents.language_models.writing import spoken_label
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Adjacency, Guarantee, Model
 from tacit.jobs.charging import charging
@@ -38,6 +37,7 @@ from tacit.noise.laplace import add_laplace
 from tacit.noise.source import Source, StreamKey, public_generator
 from tacit.progress import WorkProgress
 from tacit.rounding import rounded_up
+from tacit.text.spoken import spoken_label
 from tacit.training.prompting.batches import PrivateRecord, digest_of_records, first_of_users, in_batches, seated
 from tacit.training.prompting.generation import Writing, next_wave, write_wave
 from tacit.training.prompting.law import AveragedLaw

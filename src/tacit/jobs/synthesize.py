@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MatchedRows", "MatchingConfig", "run", "synthesize"]
 
+CONTINUATIONS, TOKENS, TEMPERATURE = 40, 28, 0.9
+"""Of a language model that takes part in the rounds, for every label in every round."""
 TEXT_COLUMN = "text"
 LABEL_COLUMN = "label"
 TOPIC_COLUMN = "topic"
@@ -69,7 +71,8 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     compared: tuple[str, ...] = ()
     if config.from_sketch is None:
         compared = refuse_private_pools(config.data, config.format, pools)
-    writer = _loaded_writer(config)  # before anything is paid for: a name that is wrong costs nothing
+    # Before anything is paid for: a name that is wrong costs nothing.
+    writer = None if config.writer is None else load_writer(config.writer)
     if config.from_sketch is None and config.labels_from_data is None:
         check_drawable(label_rule(config).names, pools)
     sketch = _built_sketch(config, progress) if config.from_sketch is None else read_sketch(config.from_sketch)
@@ -85,6 +88,7 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
         keep_proportions=config.keep_proportions,
         seed=seed,
         sentences=config.public_sentences,
+        subjects=config.subjects,
         progress=progress,
     )
     corpus = replace(corpus, guarantee=corpus.guarantee.also_not_covered(*compared))
@@ -96,13 +100,11 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
     return _with_report(config, made, sketch, pools, corpus, progress)
 
 
-def _loaded_writer(config: MatchingConfig) -> SentenceWriter | None:
-    """The language model that takes part in the rounds, if one does."""
-    if config.writer is None:
-        return None
+def load_writer(model: str) -> SentenceWriter:
+    """A public language model that takes part in the rounds of an evolution."""
     from tacit.documents.language_models.writing import PromptedWriter
 
-    return PromptedWriter.of(config.writer)
+    return PromptedWriter.of(model, rows=CONTINUATIONS, tokens=TOKENS, temperature=TEMPERATURE)
 
 
 def _evolved(

@@ -20,6 +20,7 @@ from tacit.jobs.fields import (
     SyntheticRowCount,
 )
 from tacit.jobs.sketched_rows import PrivateRows, SketchConfig, SketchedRows
+from tacit.matching.subjects import USUAL_SHARE
 from tacit.needs import Ability, needs_of_language_model, needs_of_place
 from tacit.places import refuse_existing
 from tacit.text.files import format_of
@@ -60,10 +61,16 @@ class MatchingConfig(SketchedRows):
               "an equal part, and at most 1 row in 30, so that it can be learned."),
         Option(Group.WRITING),
     ] = False  # fmt: skip
+    subjects: Annotated[
+        float,
+        Field(ge=0, le=1, description="The share of rows of one sentence that begin with the public name of their "
+              "label, like a subject line: learners of words gain. Not with several label columns."),
+        Option(Group.WRITING, metavar="SHARE"),
+    ] = USUAL_SHARE  # fmt: skip
     evolve: Annotated[
         int,
         Field(ge=0, description="Rounds in which the best sentences are varied against the fixed sketch: they cost no "
-              "budget, and go on after an interruption. No gain is shown for them yet."),
+              "budget, and go on after an interruption. Without a writer no gain is shown for them."),
         Option(Group.WRITING, metavar="ROUNDS"),
     ] = 0  # fmt: skip
     writer: Annotated[

@@ -32,8 +32,10 @@ from tacit.matching.marginals import JointLabels
 from tacit.matching.pool import SentencePool, attribution_of
 from tacit.matching.sides import map_side_size
 from tacit.matching.sketch import Sketch
+from tacit.matching.subjects import with_subjects
 from tacit.noise.source import public_generator
 from tacit.progress import WorkProgress
+from tacit.text.spoken import spoken_label
 
 MECHANISM = "matching (public sentences drawn by noisy sums of private rows)"
 USUAL_ROWS = 30_000
@@ -86,6 +88,7 @@ def matched_corpus(
     keep_proportions: bool = False,
     seed: int = 0,
     sentences: int | None = None,
+    subjects: float = 0.0,
     progress: WorkProgress | None = None,
 ) -> MatchedCorpus:
     """Public sentences of the pools with the labels of a sketch.
@@ -95,6 +98,8 @@ def matched_corpus(
     seed               public: it repeats the choice, and has nothing to do with the noise
     sentences          of a text, a public number; without it texts are as long as the release says, or one sentence
                        each where it does not count lengths
+    subjects           the share of rows of one sentence that begin with the public name of their label
+                       (`tacit.matching.subjects`), where there is one label column
     """
     if isinstance(sketch.rule, JointLabels):
         from tacit.matching.joint_corpus import joint_corpus  # it is made of the functions of this module
@@ -114,10 +119,17 @@ def matched_corpus(
     ]
     labels = np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
     chosen, order = in_order(drawn, labels)
+    texts = [joined([public[place] for place in document]) for document in chosen]
+    named = [sketch.labels[label] for label in labels[order]]
+    guarantee = corpus_guarantee(sketch, pools, lengths)
+    if subjects and any(map(spoken_label, sketch.labels)):
+        texts = with_subjects(texts, named, [len(document) for document in chosen], subjects, generator)
+        subject_lines = {"rows after the name of their label": f"a share of {subjects:g} of those of one sentence"}
+        guarantee = replace(guarantee, parameters={**guarantee.parameters, **subject_lines})
     return MatchedCorpus(
-        texts=[joined([public[place] for place in document]) for document in chosen],
-        labels=[sketch.labels[label] for label in labels[order]],
-        guarantee=corpus_guarantee(sketch, pools, lengths),
+        texts=texts,
+        labels=named,
+        guarantee=guarantee,
         attribution=attribution_of([(pools[places[place][0]], places[place][1]) for place in used_places(chosen)]),
         sentences=[[public[place] for place in document] for document in chosen],
     )

@@ -18,13 +18,16 @@ from itertools import pairwise
 from typing import Any
 
 from tacit.documents.language_models.generators import CausalModel
+from tacit.documents.language_models.grouped_attention import use_grouped_attention
 from tacit.documents.language_models.loading import load_causal
+from tacit.text.spoken import spoken_label
 
 TOP = 60
 """Only so many of the likeliest tokens are drawn from: the tail of a small model is noise."""
 FEWEST_WORDS, MOST_WORDS = 3, 40
 MOST_CHARACTERS = 300
 ITEM = "-"
+SUBJECTS_TITLE = "What people write, each time about one subject."
 
 _ITEM_MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,3}[.):]|[A-Za-z]\))\s*")
 _QUOTES = "\"'“”‘’*_ "
@@ -64,9 +67,23 @@ class PromptedWriter:
         """The line of an attribution and of a card that names the model."""
         return self.model.source
 
-    def like(self, examples: Sequence[str], label: str, seed: int) -> list[str]:
-        """New sentences like the examples, which stand under a label with a public name."""
+    def like(self, examples: Sequence[str], label: str, seed: int, others: Sequence[tuple[str, str]] = ()) -> list[str]:
+        """New sentences like the examples, which stand under a label with a public name.
+
+        others   other labels, each with a sentence of it: they show the model that the name of a label says what its
+                 sentences are about. Without them, or where the name says nothing, a list of sentences is continued
+        """
         named = spoken_label(label)
+        if named and others:
+            shown = [*others, *((label, example) for example in examples)]
+            lines = "".join(f"{spoken_label(name) or name}: {sentence}\n" for name, sentence in shown)
+            known = {sentence.casefold() for _, sentence in shown}
+            written = [
+                line
+                for text in self.continuations(f"{SUBJECTS_TITLE}\n\n{lines}{named}:", seed)
+                for line in lines_about(text, named)
+            ]
+            return [line for line in dict.fromkeys(written) if line.casefold() not in known]
         title = f"Different sentences about {named}" if named else "Different sentences of one kind"
         items = "".join(f"{ITEM} {example}\n" for example in examples)
         return self.write(f"{title}:\n{items}{ITEM}", seed, without=examples)
@@ -126,7 +143,11 @@ class PromptedWriter:
         words is drawn does not matter here."""
         torch = self.model.torch
         fast = self.model.device.type == "cpu" and getattr(torch.cpu, "_is_avx512_bf16_supported", bool)()
-        return copy.deepcopy(self.model.model).to(torch.bfloat16) if fast else self.model.model
+        if not fast:
+            return self.model.model
+        network = copy.deepcopy(self.model.model).to(torch.bfloat16)
+        use_grouped_attention(network)
+        return network
 
 
 def finished_items(text: str) -> list[str]:
@@ -137,6 +158,20 @@ def finished_items(text: str) -> list[str]:
     """
     lines = text.split("\n")[:-1]
     return [item for item in (cleaned_item(line) for line in lines) if is_sentence(item)]
+
+
+def lines_about(text: str, name: str) -> list[str]:
+    """The sentences about one subject in a list of "subject: sentence" that goes on after its name; the last line may
+    have been cut off.
+
+    >>> lines_about(" Where is my card?\\nfees: Why do I pay?\\ncard: It has not come.\\ncard: I have", "card")
+    ['Where is my card?', 'It has not come.']
+    """
+    *finished, last = text.split("\n")
+    lines = [*finished, last] if last.rstrip().endswith((".", "!", "?")) else finished
+    parts = [line if place == 0 else line[len(name) + 1 :] for place, line in enumerate(lines)
+             if place == 0 or line.lower().startswith(f"{name}:")]  # fmt: skip
+    return [item for item in map(cleaned_item, parts) if is_sentence(item)]
 
 
 def cleaned_item(line: str) -> str:
@@ -155,14 +190,3 @@ def is_sentence(text: str) -> bool:
     letters = sum(character.isalpha() or character.isspace() for character in text)
     pairs = list(pairwise(text.lower().split()))
     return letters >= 0.8 * len(text) and len(set(pairs)) == len(pairs) and not _ABOUT_ITSELF.search(text)
-
-
-def spoken_label(label: str) -> str:
-    """A label as words; nothing for one that says nothing, such as a number.
-
-    >>> spoken_label("report_lost_card"), spoken_label("PlayMusic"), spoken_label("topic 12"), spoken_label("3")
-    ('report lost card', 'play music', '', '')
-    """
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)
-    words = [word.lower() for word in re.findall(r"[^\W\d_]+", spaced)]
-    return "" if words in ([], ["topic"]) or max(map(len, words)) < 3 else " ".join(words)

@@ -57,7 +57,11 @@ FEWEST_CANDIDATES, MOST_CANDIDATES = 60, 2_000
 KEPT_PER_LABEL = 60
 KEPT_PER_PARENT = 3
 KEPT_PER_WORD = 20
-EXAMPLES = 6
+EXAMPLES, OF_OWN_LABEL = 3, 8
+"""Sentences of a label that a language model is shown, and of how many of the best they are chosen."""
+OTHER_LABELS, OF_OTHER_LABELS = 3, 3
+"""The same for other labels, of each of which one sentence is shown."""
+LONGEST_SHOWN = 90
 
 
 class SentenceWriter(Protocol):
@@ -70,8 +74,9 @@ class SentenceWriter(Protocol):
     def source(self) -> str:
         """The line of an attribution and of a card that names the model."""
 
-    def like(self, examples: Sequence[str], label: str, seed: int) -> list[str]:
-        """New sentences like the examples, which fit a label of a public name."""
+    def like(self, examples: Sequence[str], label: str, seed: int, others: Sequence[tuple[str, str]] = ()) -> list[str]:
+        """New sentences like the examples, which fit a label of a public name; `others` are other labels, each with a
+        sentence of it."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,8 @@ class Evolution:
             "seed": self.seed,
             "writer": None if self.writer is None else [self.writer.name, self.writer.source],
             "settings": [
-                PARENTS, KEY_WORDS, CANDIDATES, KEPT_PER_LABEL, KEPT_PER_PARENT, KEPT_PER_WORD, EXAMPLES
+                PARENTS, KEY_WORDS, CANDIDATES, KEPT_PER_LABEL, KEPT_PER_PARENT, KEPT_PER_WORD, EXAMPLES,
+                OF_OWN_LABEL, OTHER_LABELS, OF_OTHER_LABELS, LONGEST_SHOWN,
             ],
         }  # fmt: skip
 
@@ -173,16 +179,17 @@ def _candidates(
     for label, parents in enumerate(population.parents):
         generator = public_generator(_seed(evolution.seed, number, label))
         words = population.key_words[label]
+        if evolution.writer is not None:
+            candidates += _written(evolution.writer, population, label, number, generator, record)
+            if progress is not None:
+                progress(f"writing, round {number + 1}, labels", label + 1, len(labels))
+            continue
         made = [
             *replaced(parents, label, words, population.phrases, vectors),
             *(filled(label, words, population.phrases) if number == 0 else ()),
         ]
         if len(made) > most:
             made = [made[place] for place in sorted(generator.choice(len(made), most, replace=False).tolist())]
-        if evolution.writer is not None:
-            made += _written(evolution.writer, parents, label, labels[label], number, generator, record)
-            if progress is not None:
-                progress(f"writing, round {number + 1}", label + 1, len(labels))
         candidates += made
     return candidates
 
@@ -194,23 +201,40 @@ def _seed(seed: int, number: int, label: int) -> int:
 
 def _written(
     writer: SentenceWriter,
-    parents: Sequence[Parent],
+    population: _Population,
     label: int,
-    name: str,
     number: int,
     generator: np.random.Generator,
     record: WorkRecord,
 ) -> list[Candidate]:
-    """The sentences that the language model writes for a label in a round; kept at once, because it takes long."""
-    chosen = generator.choice(len(parents), min(EXAMPLES, len(parents)), replace=False)
-    examples = [parents[int(place)] for place in chosen]
+    """The sentences that the language model writes for a label in a round; kept at once, because it takes long.
+
+    It is shown some of the best sentences of the label, and before them one of each of some other labels.
+    """
+    names = population.fit.sketch.labels
+    best = [_shown(parents) for parents in population.parents]
+    apart = [place for place in generator.permutation(len(names)).tolist() if place != label][:OTHER_LABELS]
+    others = [(place, best[place][int(generator.integers(OF_OTHER_LABELS)) % len(best[place])]) for place in apart]
+    order = generator.permutation(min(OF_OWN_LABEL, len(best[label]))).tolist()
+    examples = [best[label][place] for place in order[:EXAMPLES]]
     work = f"round {number} label {label}"
     texts = record.done(work)
     if texts is None:
-        texts = writer.like([parent.text for parent in examples], name, int(generator.integers(1 << 31)))
+        texts = writer.like(
+            [parent.text for parent in examples],
+            names[label],
+            int(generator.integers(1 << 31)),
+            [(names[place], parent.text) for place, parent in others],
+        )
         record.add(work, texts)
-    origins = tuple(dict.fromkeys(place for parent in examples for place in parent.origins))
+    shown = [*examples, *(parent for _, parent in others)]
+    origins = tuple(dict.fromkeys(place for parent in shown for place in parent.origins))
     return [Candidate(text, label, origins, WRITTEN) for text in texts if len(text) <= LONGEST]
+
+
+def _shown(parents: Sequence[Parent]) -> Sequence[Parent]:
+    """The parents that may stand in a prompt: short, and without a colon, which has a meaning there."""
+    return [each for each in parents if len(each.text) <= LONGEST_SHOWN and ":" not in each.text] or parents
 
 
 def _selected(population: _Population, candidates: Sequence[Candidate]) -> list[Candidate]:
