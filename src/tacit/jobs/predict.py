@@ -76,9 +76,7 @@ class PredictConfig(Config):
     ] = None
     beside: Annotated[
         Path | None,
-        Field(
-            description="The same model without privacy: the report then says which group pays how much for privacy."
-        ),
+        Field(description="The same model without privacy: the report says which group pays how much for it."),
         Option(Group.MEASURES, metavar="MODEL"),
     ] = None
     physical: Annotated[Physical, Field(description="Rows worked on at a time."), Varied(old_names=("batch",))] = 64
