@@ -66,9 +66,9 @@ def federated(place: Path, output: Path) -> None:
     )  # fmt: skip
 
 
-def of_task(task: str, model: str, **changes: object) -> Callable[[Path, Path], None]:
+def of_task(task: str, start: str, **changes: object) -> Callable[[Path, Path], None]:
     def made(place: Path, output: Path) -> None:
-        options = {**SHORT, "model": str(place / model), **changes}
+        options = {**SHORT, "model": str(place / start), **changes}
         tacit.train(task, rows(0), output=output, **options)
 
     return made

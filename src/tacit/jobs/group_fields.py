@@ -18,6 +18,6 @@ GroupColumn = Annotated[
 ]
 ByClass = Annotated[
     bool,
-    Field(description="Take classes as groups too: are rare ones served worse?"),
+    Field(description="Take classes as groups too: rare ones are often served worse."),
     Option(Group.MEASURES, private=True),
 ]

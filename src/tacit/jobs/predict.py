@@ -94,7 +94,7 @@ class PredictConfig(Config):
     ] = None
     beside: Annotated[
         Path | None,
-        Field(description="The same model without privacy: which group pays how much for privacy?"),
+        Field(description="The same model without privacy: the report says which group pays how much for it."),
         Option(Group.MEASURES, metavar="MODEL"),
     ] = None
     physical: Annotated[
