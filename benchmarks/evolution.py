@@ -116,7 +116,7 @@ def corpora(sketch: Sketch, made: str, seed: int, record: Path) -> dict[str, Row
         writer = load_writer("smollm2") if made == "written" else None
         evolved = evolved_pool(sketch, pools, Evolution(1, seed, writer, record, made))
         pools += [] if evolved is None else [evolved]
-    corpus = matched_corpus(sketch, pools, seed=seed, subjects=USUAL_SHARE)
+    corpus = matched_corpus(sketch, pools, seed=seed, subject_lines=USUAL_SHARE)
     labels = list(corpus.labels)
     named = "subjects" if made == "plain" else f"{made} and subjects"
     return {made: ([joined(each) for each in corpus.sentences], labels), named: (list(corpus.texts), labels)}

@@ -32,6 +32,9 @@ if TYPE_CHECKING:  # what `__getattr__` finds, with its types
         audit as audit,
     )
     from tacit.jobs.audit import (
+        audit_corpus as audit_corpus,
+    )
+    from tacit.jobs.audit import (
         audit_mechanism as audit_mechanism,
     )
     from tacit.jobs.audit import (

@@ -89,6 +89,7 @@ BY_VALUE: Mapping[tuple[str, str], tuple[str, str]] = {
 
 BY_NAME: Mapping[str, tuple[str, str]] = {
     "vectors": ("word vectors", "{}"),
+    "device": ("computed on", "{}"),
     "delta": ("delta of one text", "{}"),
     "p": ("common words", "each is rewritten with probability {}"),
     "common epsilon": ("epsilon of a common word", "{}"),

@@ -92,8 +92,12 @@ def test_c3_a_model_of_numbers_is_audited_by_its_errors(folder, capsys):
     capsys.readouterr()
     assert run([str(a) for a in ["audit", "model", folder / "out", *files, "--label-column", "label", "--json"]]) == 0
     assert not json.loads(capsys.readouterr().out)["refuted"]
+    assert run([str(a) for a in ["audit", "model", folder / "out", *files, "--json"]]) == 0, "the folder names it"
+    for name in ("numbers", "others"):
+        (folder / f"{name}.csv").write_text("text\nfine\nbad\n")
+    capsys.readouterr()
     assert run([str(a) for a in ["audit", "model", folder / "out", *files, "--json"]]) != 0
-    assert "name the column of the labels" in capsys.readouterr().err
+    assert "label" in capsys.readouterr().err
 
 
 def test_c3_a_run_without_a_score_says_how_to_get_one(folder, capsys):
@@ -130,7 +134,7 @@ def test_c3_questions_are_read_at_a_length_of_their_own(task, options, length):
         (("--epsilon", 1e-4, "--batch", 300, "--epochs", 100), "nothing can be learned"),
         (("--epsilon", 8, "--batch", 0), "--batch must be at least 1"),
         (("--epsilon", "inf", "--batch", 0), "--batch must be at least 1"),
-        (("--epsilon", 8, "--batch", 100, "--physical", 0), "--physical must be at least 1"),
+        (("--epsilon", 8, "--batch", 100, "--physical", 0), "--physical is a number of at least 1 or 'auto', not '0'"),
         (("--epsilon", 8, "--batch", 100, "--epochs", -5), "--epochs must be above 0"),
         (("--epsilon", 8, "--batch", 100, "--epochs", "nan"), "--epochs"),
         (("--epsilon", 8, "--batch", 100, "--length", 0), "leaves nothing of a text"),

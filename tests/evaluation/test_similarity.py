@@ -191,7 +191,7 @@ def test_surprise_is_that_of_the_model_without_padding():
     measure = perplexity(TEXTS, TEXTS, model)
     assert measure.value == measure.ceiling
     assert measure.per_text.shape == (len(TEXTS),)
-    with pytest.raises(BadParameterError, match="causal"):
+    with pytest.raises(BadInputError, match="causal"):
         perplexity(TEXTS, TEXTS, tiny("t5"))
 
 

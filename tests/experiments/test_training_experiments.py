@@ -168,7 +168,7 @@ def test_nothing_is_answered_where_the_first_piece_scores_highest():
     batch = {
         "input_ids": torch.zeros(2, 4, dtype=torch.long), "attention_mask": torch.ones(2, 4, dtype=torch.long),
         "inside": torch.tensor([[0, 0, 1, 1]] * 2), "begins": torch.tensor([[0, 0, 0, 2]] * 2),
-        "ends": torch.tensor([[0, 0, 1, 3]] * 2),
+        "ends": torch.tensor([[0, 0, 1, 3]] * 2), "question_cut": torch.zeros(2, dtype=torch.long),
     }  # fmt: skip
     logits = torch.tensor([[3.0, 0.0, 1.0, 0.0], [0.0, 9.0, 1.0, 0.5]])
     model: Any = lambda **_: SimpleNamespace(start_logits=logits, end_logits=logits)  # noqa: E731

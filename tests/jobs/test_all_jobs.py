@@ -42,7 +42,7 @@ OF_JOB: dict[str, dict[str, object]] = {
     "audit vectors": {"private": "b.npy"},
     "audit mechanism": {"mechanism": "santext"},
     "audit model": {"members": "a.csv", "non_members": "b.csv"},
-    "audit corpus": {"members": ["good film"], "non_members": ["bad film"]},
+    "audit corpus": {"members": "a.csv", "non_members": "b.csv"},
     "calibrate sgd": {"steps": 5},
     "codebook": {"public": "a public text"},
     "pool": {"public": "a public text"},

@@ -244,7 +244,7 @@ def test_a_job_that_is_stopped_while_it_draws_keeps_what_was_paid_for(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(corpus, "pool_features", stopped)
+        patched.setattr(corpus, "scored_pool", stopped)
         assert synthesize(pool, "--ledger", "budget.db") == 130
     assert "draw from it with --from" in capsys.readouterr().err
     assert not Path("out.csv").exists()

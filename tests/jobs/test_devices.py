@@ -38,7 +38,7 @@ from tacit.documents.paraphrase import Paraphrase  # noqa: E402
 from tacit.documents.pretraining.corpus import PublicText  # noqa: E402
 from tacit.documents.pretraining.loop import train  # noqa: E402
 from tacit.documents.pretraining.plan import PretrainingPlan  # noqa: E402
-from tacit.documents.pretraining.prune import key_importance  # noqa: E402
+from tacit.documents.pretraining.prune import FIRST_KEYS  # noqa: E402
 from tacit.errors import BadParameterError, NoGuaranteeError  # noqa: E402
 from tacit.evaluation.learners.transformer import Transformer  # noqa: E402
 from tacit.evaluation.similarity.fluency import surprise  # noqa: E402
@@ -304,7 +304,7 @@ def test_rewriting_models_learn_and_write_as_on_the_processor(make: Callable, tm
         latents = model.encode(WORDS)
         check_latents_apart(model.encode, model.kind)
         losses = AutoencoderScorer(model, "tiny").losses(WORDS).total
-        importance = key_importance(model) if model.kind == "bart" else 0.0
+        importance = FIRST_KEYS.importance(model, 0) if model.kind == "bart" else 0.0
         return latents, facts["held_out_loss"], losses, importance, model.decode(latents, beams=1)
 
     usual = made(tmp_path / "usual")

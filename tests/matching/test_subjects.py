@@ -48,7 +48,7 @@ def corpus_of(labels, share):
     )  # fmt: skip
     rows = rows_in_memory(["Will it rain tomorrow?", "The bank closed."] * 200, list(labels) * 200)
     sketch = build_sketch(rows, ListedLabels(tuple(labels)), default_map(), epsilon=2.0, delta=1e-6, seed=5).sketch
-    return matched_corpus(sketch, [pool], rows=200, seed=3, subjects=share)
+    return matched_corpus(sketch, [pool], rows=200, seed=3, subject_lines=share)
 
 
 def test_the_sentences_are_those_of_a_corpus_without_subjects_and_the_card_says_it():

@@ -195,7 +195,7 @@ DESCRIBED = """
 import sys, tacit
 from tacit import plugins
 from tacit.jobs.training import records
-records.carry_out = lambda run, *others, **options: print(run.described())
+records.carry_out = lambda config, run, *others, **options: print(run.described())
 plugins.use(sys.argv[1])
 tacit.train("mixed", sys.argv[2], epsilon=3, model="bilstm-1x8", length=12, batch=10, output=sys.argv[3])
 """

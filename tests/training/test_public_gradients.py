@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -102,8 +103,8 @@ def test_no_record_moves_a_step_by_more_than_the_bound(kind, holds):
     def gradient(left_out):
         helper = kind(plan, lambda r: taken(public, r), model=model, loss=loss, rows=12)
         step = PrivateStep(
-            plan, lambda r: taken(private, [i for i in r if i != left_out]), 8,
-            engine=engine, clipping=FlatClipping(0.5), public=helper,
+            plan, lambda r: taken(private, r), 8, engine=engine, clipping=FlatClipping(0.5), public=helper,
+            draw=lambda step, key: np.array([i for i in range(8) if i != left_out]),
         )  # fmt: skip
         step.run(3, key)
         return torch.cat([8.0 * p.grad.double().flatten() for p in engine.parameters.values()])

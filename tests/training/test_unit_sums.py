@@ -18,6 +18,7 @@ from tacit.training.gradients.unit_sums import (  # noqa: E402
     unit_deviation,
     weighted,
 )
+from tacit.training.gradients.units import Units  # noqa: E402
 from tests.training.test_gradients import Recurrent, recurrent_loss  # noqa: E402
 from tests.training.zoo import batch, build  # noqa: E402
 
@@ -170,6 +171,6 @@ def test_the_comparison_before_a_run_notices_units_that_are_mixed_up(monkeypatch
     with without_dropout(model):
         assert unit_deviation(model, engine.loss, [(engine.run(probe), probe) for probe in PROBES])[0] < 1e-6
         # As if norms of rows were added up, without their cross terms.
-        monkeypatch.setattr("positions", lambda places, values: places.sums(values.float()))
+        monkeypatch.setattr(Units, "joined", lambda units, values: units.summed(values.float())[:, None].flatten(1, 2))
         with pytest.raises((AssertionError, RuntimeError, IndexError)):
             assert unit_deviation(model, engine.loss, [(engine.run(probe), probe) for probe in PROBES])[0] < 1e-3

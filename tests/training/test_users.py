@@ -77,7 +77,7 @@ def distance(first, other):
 @pytest.fixture(autouse=True)
 def no_noise(monkeypatch):
     """The sums themselves are looked at."""
-    monkeypatch.setattr(steps, "add_noise", lambda sums, scale, source: None)
+    monkeypatch.setattr(steps, "add_noise", lambda sums, scale, source, parts=None: None)
 
 
 @pytest.mark.parametrize("engine", ["taps", "vmap", "loop"])

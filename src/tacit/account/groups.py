@@ -127,8 +127,9 @@ def binomial_law(group: int, rate: float) -> tuple[tuple[int, ...], tuple[float,
     """The numbers of drawn examples of a user with `group`, and their probabilities, never understated: what is too
     unlikely for double precision is added to the largest number, and that only makes the pair worse.
 
-    >>> binomial_law(2, 0.5)
-    ((0, 1, 2), (0.25, 0.5, 0.25))
+    >>> numbers, probabilities = binomial_law(2, 0.5)
+    >>> numbers, [round(value, 9) for value in probabilities]
+    ((0, 1, 2), [0.25, 0.5, 0.25])
     """
     from scipy.stats import binom
 

@@ -10,6 +10,7 @@ import click
 from pydantic import Field
 from rich.table import Table
 
+from tacit.cli.experiment_file import ExperimentFile
 from tacit.cli.generated import acting_group, command_for
 from tacit.cli.terminal import output_console
 from tacit.errors import BadInputError, BadParameterError
@@ -108,9 +109,7 @@ class FetchOptions(Config):
         Field(description="A folder with the files, in our form or as their authors publish them, at any depth."),
         Option(Group.DATA, name="from", metavar="FOLDER"),
     ] = None
-    experiment: Annotated[
-        Path | None, Field(description="What this experiment file wants."), Option(Group.DATA, metavar="FILE")
-    ] = None
+    experiment: Annotated[ExperimentFile, Field(description="What this experiment file wants.")] = None
     data_folder: DataFolder = None
     force: Force = False
 

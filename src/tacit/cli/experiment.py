@@ -13,6 +13,7 @@ from pydantic import Field
 from rich.live import Live
 from rich.table import Table
 
+from tacit.cli.experiment_file import ExperimentFile
 from tacit.cli.generated import command_for, group_of
 from tacit.cli.quiet import Quiet
 from tacit.cli.rendering import show_report
@@ -142,20 +143,22 @@ def report(config: ReportConfig) -> None:
     _say(job.report(config), config.folder)
 
 
+ResultFiles = Annotated[
+    tuple[Path, ...],
+    Field(description="Result files, or folders of runs."),
+    Option(Group.DATA, positional=True, metavar="RESULTS..."),
+]
+
+
 class CompareOptions(Config):
     """Results of one experiment, and a file for the comparison."""
 
     job: ClassVar[str] = "experiment compare"
 
-    files: Annotated[
-        tuple[Path, ...],
-        Field(min_length=2, description="Two or more results.json, or folders of runs."),
-        Option(Group.DATA, positional=True, metavar="RESULTS..."),
-    ]
+    files: Annotated[ResultFiles, Field(min_length=2, description="Two or more results.json, or folders of runs.")]
     experiment: Annotated[
-        Path | None,
+        ExperimentFile,
         Field(description="The experiment file: a page (.html) then draws a forest plot for each finding beside it."),
-        Option(Group.DATA),
     ] = None
     output: Annotated[Output[Path | None], Field(description="Write a .html page, or a .csv or .md file instead.")] = (
         None
@@ -209,11 +212,7 @@ class SummaryOptions(Config):
 
     job: ClassVar[str] = "experiment summary"
 
-    files: Annotated[
-        tuple[Path, ...],
-        Field(min_length=1, description="Result files, or folders of runs."),
-        Option(Group.DATA, positional=True, metavar="RESULTS..."),
-    ]
+    files: Annotated[ResultFiles, Field(min_length=1)]
     output: Annotated[
         Output[Path], Field(description="The Markdown page that sums up; the others go to a folder beside it.")
     ]

@@ -8,7 +8,8 @@ from tacit.cli.recommend import Given, RecommendingCommand, recommending
 from tacit.cli.task_commands import TaskGroup
 from tacit.cli.terminal import output_console
 from tacit.cli.training_display import QuietTraining, shown_training
-from tacit.jobs.train import CONFIGS, CheckConfig, check, run
+from tacit.jobs.train import CONFIGS, run
+from tacit.jobs.train_check import CheckConfig, check
 from tacit.jobs.train_rewriter import TrainRewriterConfig
 from tacit.jobs.train_rewriter import run as run_rewriter
 from tacit.rounding import rounded_up

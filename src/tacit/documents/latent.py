@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from tacit.account.delta import check_delta
 from tacit.arrays import Floats
 from tacit.checks import Check, LatentSamples
-from tacit.devices import PROCESSOR, device_in_use, device_of
+from tacit.devices import PROCESSOR, device_in_use, device_named, device_of
 from tacit.documents.apart import check_latents_apart
 from tacit.documents.autoencoders.base import Autoencoder, load_for_release
 from tacit.documents.autoencoders.built_in import RECORD_FILE, built_in_folder
@@ -134,7 +134,9 @@ class LatentMechanism(DocumentMechanism):
 
     def load_public(self) -> None:
         _ = self.released_numbers
-        if self.device != PROCESSOR and device_of(self.autoencoder.module).type != PROCESSOR:
+        # A kind of a plug-in may have no module that could be elsewhere.
+        elsewhere = self.device != PROCESSOR and device_named(self.device).type != PROCESSOR
+        if elsewhere and device_of(self.autoencoder.module).type != PROCESSOR:
             check_latents_apart(self.autoencoder.encode, self.autoencoder.kind)
 
     def checks(self) -> tuple[Check, ...]:

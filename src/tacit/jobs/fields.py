@@ -60,11 +60,6 @@ TestRows = Annotated[
     Field(description="Rows to score the finished model on. They must not be private."),
     Option(Group.DATA, private=True),
 ]
-ThresholdRows = Annotated[
-    Source,
-    Field(description="Public rows with answers, which choose the threshold for no answer."),
-    Option(Group.DATA, metavar="FILE"),
-]
 Canaries = Annotated[
     Path | None,
     Field(description="The coins of canaries in the training data, made by 'tacit audit canaries'."),

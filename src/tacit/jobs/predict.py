@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.predictions import main_score
+from tacit.jobs.answer_fields import ThresholdRows
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     Data,
@@ -24,7 +25,6 @@ from tacit.jobs.fields import (
     Output,
     Physical,
     Temperature,
-    ThresholdRows,
     UserColumn,
 )
 from tacit.jobs.group_fields import ByClass, GroupColumn

@@ -43,7 +43,7 @@ JOBS: Final[dict[str, JobPlace]] = {
     "train rewrite": JobPlace("tacit.jobs.train_rewriter", "TrainRewriterConfig"),
     "train selective": JobPlace("tacit.jobs.selective", "SelectiveConfig"),
     "train ensemble": JobPlace("tacit.jobs.ensemble", "EnsembleConfig"),
-    "train check": JobPlace("tacit.jobs.train", "CheckConfig", "check"),
+    "train check": JobPlace("tacit.jobs.train_check", "CheckConfig", "check"),
     **_of_tasks("federate"),
     "predict": JobPlace("tacit.jobs.predict", "PredictConfig"),
     "predict ensemble": JobPlace("tacit.jobs.predict_ensemble", "EnsembleAnswersConfig"),

@@ -88,7 +88,7 @@ def run(config: MatchingConfig, progress: WorkProgress | None = None) -> Matched
         keep_proportions=config.keep_proportions,
         seed=seed,
         sentences=config.public_sentences,
-        subjects=config.subjects,
+        subject_lines=config.subject_lines,
         progress=progress,
     )
     corpus = replace(corpus, guarantee=corpus.guarantee.also_not_covered(*compared))

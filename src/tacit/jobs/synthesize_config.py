@@ -61,7 +61,7 @@ class MatchingConfig(SketchedRows):
               "an equal part, and at most 1 row in 30, so that it can be learned."),
         Option(Group.WRITING),
     ] = False  # fmt: skip
-    subjects: Annotated[
+    subject_lines: Annotated[
         float,
         Field(ge=0, le=1, description="The share of rows of one sentence that begin with the public name of their "
               "label, like a subject line: learners of words gain. Not with several label columns."),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from tacit.errors import BadParameterError, check_choice
+from tacit.jobs.answer_fields import ThresholdRows
 from tacit.jobs.config import Config, Group, Option, Varied, quotable
 from tacit.jobs.fields import (
     Bound,
@@ -21,13 +22,10 @@ from tacit.jobs.fields import (
     Data,
     GradientEngine,
     LayerPrecision,
-    Model,
     Optimizer,
     PublicName,
     Released,
     Strategy,
-    Task,
-    ThresholdRows,
     Vectors,
 )
 from tacit.jobs.sources import needs_of_rows
@@ -37,7 +35,6 @@ from tacit.jobs.training.options import (
     TaskConfigs,
     TaskTraining,
     missing_epsilon,
-    needs_of_model,
 )
 from tacit.jobs.training.result import TrainingProgress, TrainingResult, VectorTrainingResult
 from tacit.jobs.training.tasks import AnswerRows, ClassifyRows, RegressRows, TagRows
@@ -47,7 +44,7 @@ from tacit.needs import check as check_needs
 from tacit.training.start import RANDOM_START, is_from_scratch, usual_rate
 
 if TYPE_CHECKING:
-    from tacit.jobs.training.records import GradientCheck
+    pass
 
 C = TypeVar("C", bound=Config)
 
@@ -375,32 +372,3 @@ def config_for(configs: Mapping[str, type[C]], task: str) -> type[C]:
     """The configuration of a task."""
     check_choice(task, configs, code="no-such-task", what="task")
     return configs[task]
-
-
-class CheckConfig(Config):
-    """A model, and what would be trained of it."""
-
-    job: ClassVar[str] = "train check"
-
-    model: Annotated[
-        Model[str],
-        Field(description="'minilm', a folder, or a name on the model hub."),
-        Varied(positional=True, metavar="MODEL"),
-    ]
-    task: Annotated[
-        Task[str],
-        Field(description="What it would be trained for: classify, tag, answer, write, fill …"),
-    ] = "classify"
-    strategy: Annotated[Strategy[str], Field(description="What would be trained.")] = "full"
-    gradient_engine: GradientEngine = "auto"
-
-    def needs(self) -> list[Ability]:
-        return needs_of_model(self.model, None, self.strategy, self.gradient_engine)
-
-
-def check(config: CheckConfig) -> GradientCheck:
-    """How exactly the clipped gradients of a model are those of one example at a time; an error names the weight whose
-    gradient cannot be bounded."""
-    from tacit.jobs.training.records import check_gradients
-
-    return check_gradients(config)

@@ -74,7 +74,7 @@ def number_or_auto(value: Any) -> object:
 
 def count_or_auto(value: Any) -> object:
     """A whole number of at least 1; 'auto' becomes 0."""
-    if value in ("auto", 0):
+    if value == "auto":
         return 0
     try:
         count = int(str(value))

@@ -88,7 +88,7 @@ def matched_corpus(
     keep_proportions: bool = False,
     seed: int = 0,
     sentences: int | None = None,
-    subjects: float = 0.0,
+    subject_lines: float = 0.0,
     progress: WorkProgress | None = None,
 ) -> MatchedCorpus:
     """Public sentences of the pools with the labels of a sketch.
@@ -98,7 +98,7 @@ def matched_corpus(
     seed               public: it repeats the choice, and has nothing to do with the noise
     sentences          of a text, a public number; without it texts are as long as the release says, or one sentence
                        each where it does not count lengths
-    subjects           the share of rows of one sentence that begin with the public name of their label
+    subject_lines      the share of rows of one sentence that begin with the public name of their label
                        (`tacit.matching.subjects`), where there is one label column
     """
     if isinstance(sketch.rule, JointLabels):
@@ -122,10 +122,10 @@ def matched_corpus(
     texts = [joined([public[place] for place in document]) for document in chosen]
     named = [sketch.labels[label] for label in labels[order]]
     guarantee = corpus_guarantee(sketch, pools, lengths)
-    if subjects and any(map(spoken_label, sketch.labels)):
-        texts = with_subjects(texts, named, [len(document) for document in chosen], subjects, generator)
-        subject_lines = {"rows after the name of their label": f"a share of {subjects:g} of those of one sentence"}
-        guarantee = replace(guarantee, parameters={**guarantee.parameters, **subject_lines})
+    if subject_lines and any(map(spoken_label, sketch.labels)):
+        texts = with_subjects(texts, named, [len(document) for document in chosen], subject_lines, generator)
+        said = {"rows after the name of their label": f"a share of {subject_lines:g} of those of one sentence"}
+        guarantee = replace(guarantee, parameters={**guarantee.parameters, **said})
     return MatchedCorpus(
         texts=texts,
         labels=named,

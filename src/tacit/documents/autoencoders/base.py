@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tacit import plugins
 from tacit.arrays import Floats32, Ids
-from tacit.devices import chosen_device, device_of
+from tacit.devices import PROCESSOR, chosen_device, device_of
 from tacit.documents.autoencoders.built_in import RECORD_FILE, built_in_folder
 from tacit.documents.autoencoders.packed import unpacked
 from tacit.documents.bounds import Bound, bound_from_dict
@@ -328,7 +328,9 @@ def load_autoencoder(name: str | Path) -> Autoencoder:
 
 def _on_device(autoencoder: Autoencoder) -> Autoencoder:
     """The same model where the job computes."""
-    autoencoder.module.to(chosen_device())
+    device = chosen_device()
+    if device.type != PROCESSOR:  # where weights are loaded anyway; a plug-in may have no module to move
+        autoencoder.module.to(device)
     return autoencoder
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,13 +16,16 @@ from tacit.jobs.fields import AuditSeed, Canaries, Confidence, Format, UsualColu
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.needs import Ability
 
+Reference = Annotated[
+    Source,
+    Field(description="What was made in the same way without these texts, to compare with."),
+    Option(Group.MODEL, metavar="FILE|FOLDER"),
+]
 NEIGHBORS = {"add-remove": Adjacency.ADD_REMOVE, "replace-one": Adjacency.REPLACE_ONE}
 
 
 class AttackedTraining(Config):
     """Training texts as far as they are known, and the claim about what was made of them."""
-
-    job: ClassVar[str] = "attacked training"
 
     members: Annotated[
         Source,

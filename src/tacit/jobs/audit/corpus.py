@@ -24,10 +24,10 @@ from tacit.auditing.models.members import LabeledTexts, read_members, read_texts
 from tacit.auditing.models.membership import attack, membership_section
 from tacit.auditing.models.one_run import Observations
 from tacit.auditing.synthetic.echo import CorpusEcho, echo_signals
-from tacit.jobs.audit.attacked import AttackedTraining
+from tacit.jobs.audit.attacked import AttackedTraining, Reference
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import Data
-from tacit.jobs.sources import Source, needs_of_source
+from tacit.jobs.sources import needs_of_source
 from tacit.needs import Ability
 from tacit.progress import StepProgress, WorkProgress, steps_of
 from tacit.report import Report, Section
@@ -48,9 +48,9 @@ class CorpusAuditConfig(AttackedTraining):
         Option(Group.DATA),
     ] = None  # fmt: skip
     reference: Annotated[
-        Source,
+        Reference,
         Field(description="A corpus made in the same way from other texts, to compare with."),
-        Option(Group.DATA, metavar="FILE"),
+        Varied(group=Group.DATA, metavar="FILE"),
     ] = None
 
     def needs(self) -> list[Ability]:

@@ -18,7 +18,7 @@ from tacit.auditing.models.claimed import ModelClaim, claim_on_card
 from tacit.auditing.models.members import read_members
 from tacit.auditing.models.trained import role_columns
 from tacit.errors import BadInputError, BadParameterError
-from tacit.jobs.audit.attacked import AttackedTraining
+from tacit.jobs.audit.attacked import AttackedTraining, Reference
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.fields import Device, LabelColumn, Model
 from tacit.jobs.running import on_its_device
@@ -40,9 +40,9 @@ class ModelAuditConfig(AttackedTraining):
     ]
     label_column: LabelColumn[str | None] = None
     reference: Annotated[
-        Source,
+        Reference,
         Field(description="A similar model that saw neither file, to compare losses with."),
-        Option(Group.MODEL, metavar="FOLDER"),
+        Varied(metavar="FOLDER"),
     ] = None
     extract: Annotated[
         int,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tacit.guarantee import Guarantee, Provenance, ProvenanceKind
-from tacit.jobs.train import CheckConfig, TrainConfig
+from tacit.jobs.train import TrainConfig
+from tacit.jobs.train_check import CheckConfig
 from tacit.jobs.training.answer_threshold import origin_of_threshold, set_threshold
 from tacit.jobs.training.planning import check_batch, plan_for_records
 from tacit.jobs.training.result import TrainingProgress, TrainingResult

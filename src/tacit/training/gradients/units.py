@@ -74,7 +74,7 @@ class Units:
         return self._moved[key][0]
 
     def of(self, record: ParameterUses) -> ParameterUses:
-        """What is known about rows as what is known about units."""
+        """The uses of a parameter by units, from those by rows."""
         direct = None if record.direct is None else self.summed(single(record.direct))
         outer = [Outer(self.joined(use.rows), self.joined(use.columns)) for use in record.outer]
         return ParameterUses(outer, direct, {i: self.of(part) for i, part in record.slices.items()})
