@@ -94,7 +94,7 @@ def test_c3_a_model_of_numbers_is_audited_by_its_errors(folder, capsys):
     assert not json.loads(capsys.readouterr().out)["refuted"]
     assert run([str(a) for a in ["audit", "model", folder / "out", *files, "--json"]]) == 0, "the folder names it"
     for name in ("numbers", "others"):
-        (folder / f"{name}.csv").write_text("text\nfine\nbad\n")
+        (folder / f"{name}.csv").write_text(f"text\nfine {name}\nbad {name}\n")
     capsys.readouterr()
     assert run([str(a) for a in ["audit", "model", folder / "out", *files, "--json"]]) != 0
     assert "label" in capsys.readouterr().err
