@@ -22,7 +22,9 @@ from tacit.jobs.fields import USUAL_POOLS
 from tacit.jobs.private_report import HeldRows, attack_sentence, judged, private_page
 from tacit.jobs.release_report import first_rows, public_release, shown_rows
 from tacit.matching.artifact import read_sketch
+from tacit.matching.composing import parts_of
 from tacit.matching.pool import load_pool
+from tacit.matching.subjects import without_subjects
 
 HERE = Path(__file__).parent
 EPSILON = 1.0
@@ -59,7 +61,9 @@ def main() -> None:
     heading("What an attacker makes of it")
     print(textwrap.fill(attack_sentence(judgment.attack), WIDTH))
     public = {sentence for pool in pools for sentence in pool.sentences}
-    print(f"Sentences of the release that are not public ones: {len(set(made.texts) - public)}.")
+    sentences = without_subjects(made.texts, sorted(set(labels)))
+    foreign = sum(parts_of(text, public) is None for text in sentences)
+    print(f"Rows that are not made of public sentences, after the name of their label: {foreign}.")
 
     heading("The card in five lines")
     for name, words in five_lines(made.card):

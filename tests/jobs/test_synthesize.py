@@ -36,9 +36,9 @@ def test_rows_card_sketch_and_attribution_lie_beside_each_other(made):
 
 def test_no_private_sentence_is_repeated_that_is_not_public(made):
     from tacit.matching.pool import load_pool
-    from tacit.matching.subjects import without_subject
+    from tacit.matching.subjects import without_subjects
 
-    sentences = {without_subject(text, list(SENTENCES)) for text in made.texts}
+    sentences = set(without_subjects(made.texts, list(SENTENCES)))
     assert sentences <= {text for name in USUAL_POOLS for text in load_pool(name).sentences}
 
 

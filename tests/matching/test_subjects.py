@@ -11,7 +11,7 @@ from tacit.matching.features import default_map
 from tacit.matching.labels import ListedLabels
 from tacit.matching.pool import SentencePool, load_pool
 from tacit.matching.sketch import build_sketch
-from tacit.matching.subjects import with_subjects, without_subject
+from tacit.matching.subjects import with_subjects, without_subjects
 from tacit.matching.sums import rows_in_memory
 from tacit.noise.source import public_generator
 
@@ -34,9 +34,8 @@ def test_the_share_of_rows_is_the_one_that_was_asked_for():
 
 
 def test_a_subject_is_taken_off_again_and_nothing_else():
-    assert without_subject("card arrival: Where is it?", LABELS) == "Where is it?"
-    assert without_subject("Note: Where is it?", LABELS) == "Note: Where is it?"
-    assert without_subject("card arrival", LABELS) == "card arrival"
+    texts = ["card arrival: Where is it?", "Note: Where is it?", "card arrival"]
+    assert without_subjects(texts, LABELS) == ["Where is it?", "Note: Where is it?", "card arrival"]
 
 
 def corpus_of(labels, share):
@@ -57,7 +56,7 @@ def test_the_sentences_are_those_of_a_corpus_without_subjects_and_the_card_says_
     assert half.labels == plain.labels
     begins = [text.startswith(("weather: ", "bank money: ")) for text in half.texts]
     assert 60 < sum(begins) < 140
-    assert [without_subject(text, half.labels) for text in half.texts] == list(plain.texts)
+    assert without_subjects(half.texts, half.labels) == list(plain.texts)
     named = "rows after the name of their label"
     assert named in half.guarantee.parameters
     assert named not in plain.guarantee.parameters

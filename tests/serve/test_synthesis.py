@@ -14,7 +14,7 @@ from tacit.card import Card
 from tacit.jobs import sketch as building
 from tacit.matching.artifact import read_sketch
 from tacit.matching.pool import load_pool, write_pool
-from tacit.matching.subjects import without_subject
+from tacit.matching.subjects import without_subjects
 from tacit.serve import synthesis
 from tacit.serve.answers import CorpusView
 from tacit.serve.keys import KeyBudget, Keys
@@ -82,7 +82,7 @@ def test_a_file_becomes_a_corpus_with_everything_beside_it(client, tmp_path):
     assert set(rows[0]) == {"text", "intent"}
     assert {row["intent"] for row in rows} == set(SENTENCES)
     public = set(load_pool("general").sentences)
-    assert {without_subject(row["text"], list(SENTENCES)) for row in rows} <= public
+    assert set(without_subjects([row["text"] for row in rows], list(SENTENCES))) <= public
     card = Card.from_json(client.get(f"{place}/card.json").text)
     assert (card.guarantee.epsilon, card.guarantee.unit.value, card.facts.rows) == (2.0, "record", len(rows))
     assert client.get(f"{place}/card.md").text.startswith("# Privacy card")

@@ -22,6 +22,7 @@ from tacit.matching.noise_curve import DRAWS, NoisePoint, noise_curve
 from tacit.matching.pool import SentencePool
 from tacit.matching.proportions import Proportion, label_proportions
 from tacit.matching.sketch import Sketch
+from tacit.matching.subjects import without_subjects
 from tacit.noise.source import public_generator
 from tacit.report.parts import Figure
 from tacit.report.release_figures import (
@@ -147,7 +148,8 @@ def shown_rows(release: PublicRelease, shown: Sequence[str]) -> dict[str, list[s
 def fitting_rows(release: PublicRelease, shown: Sequence[str]) -> dict[str, list[str]]:
     """The rows of each label that fit it best by the sketch, among the first of the corpus."""
     texts, labels = release.texts[:LOOKED_AT], np.array(release.labels[:LOOKED_AT], dtype=object)
-    features = pool_features(release.sketch, texts)
+    # The name of a label before a sentence would put it first, whatever the sentence says.
+    features = pool_features(release.sketch, without_subjects(texts, release.sketch.labels))
     discriminant = fitted_discriminant(release.sketch, pool_features(release.sketch, release.pool))
     fits, domain = discriminant.log_probabilities(features), discriminant.domain_scores(features)
     rows = {}
@@ -181,7 +183,8 @@ def clouds_of(release: PublicRelease) -> CloudMap:
     """The map of the release, of some of its points."""
     chosen = public_generator(1).permutation(len(release.texts))[:MAP_POINTS]
     texts = [release.texts[place] for place in chosen]
-    return cloud_map(release.sketch, release.pool[:MAP_POINTS], texts, [release.labels[place] for place in chosen])
+    sentences = without_subjects(texts, release.sketch.labels)
+    return cloud_map(release.sketch, release.pool[:MAP_POINTS], sentences, [release.labels[place] for place in chosen])
 
 
 def map_clouds(places: CloudMap, kinds: Mapping[str, str]) -> list[Cloud]:

@@ -46,7 +46,7 @@ from tacit.matching.marginals import JointLabels
 from tacit.matching.pool import load_pool
 from tacit.matching.sides import lines_per_row
 from tacit.matching.sketch import Sketch
-from tacit.matching.subjects import without_subject
+from tacit.matching.subjects import without_subjects
 from tacit.needs import Ability
 from tacit.progress import WorkProgress, steps_of
 from tacit.report import Finding, Light, Report, Section
@@ -182,7 +182,7 @@ def run(config: SyntheticAuditConfig, progress: WorkProgress | None = None) -> R
         texts = _texts(config.corpus, config.column)
         sections.append(copies_section(compare_with_private(texts, list(rows.texts), progress=steps("copies"))))
         public = {sentence for pool in pools for sentence in pool.sentences}
-        sections.append(public_section([without_subject(text, released.labels) for text in texts], public))
+        sections.append(public_section(without_subjects(texts, released.labels), public))
     facts: dict[str, object] = {
         "sketch": config.sketch.name,
         "rows": len(rows),
