@@ -18,6 +18,7 @@ from tacit.guarantee import Adjacency, Unit  # noqa: E402
 from tacit.noise.source import StreamKey  # noqa: E402
 from tacit.training import step as steps  # noqa: E402
 from tacit.training.clipping import MARGIN, FlatClipping  # noqa: E402
+from tacit.training.gradients import UNITS  # noqa: E402
 from tacit.training.gradients.check import ENGINES  # noqa: E402
 from tacit.training.plan import TrainingPlan  # noqa: E402
 from tacit.training.step import PrivateStep  # noqa: E402
@@ -78,6 +79,47 @@ def distance(first, other):
 def no_noise(monkeypatch):
     """The sums themselves are looked at."""
     monkeypatch.setattr(steps, "add_noise", lambda sums, scale, source, parts=None: None)
+
+
+WINDOWS = [1 + record % 3 for record in range(sum(SIZES))]
+"""Rows of each record: a long text is read in windows."""
+
+
+def collate_windows(records):
+    ends = np.cumsum(WINDOWS)
+    rows = [row for record in records for row in range(ends[record] - WINDOWS[record], ends[record])]
+    units = np.repeat(np.arange(len(records)), [WINDOWS[record] for record in records])
+    return {**{name: values[rows] for name, values in batch(sum(WINDOWS), seed=4).items()}, UNITS: torch.tensor(units)}
+
+
+@pytest.mark.parametrize("engine", ["taps", "vmap", "loop"])
+@pytest.mark.parametrize("most_together", [0, 3, 100])
+def test_windows_of_records_of_users_are_clipped_once_for_the_user(engine, most_together):
+    """A user's gradient is the mean over records of the sums over their windows, clipped as one vector: autograd says
+    so, for users beside others and for users alone."""
+    model = model_of_steps()
+    worker = ENGINES[engine](model, recurrent_loss)
+    probes = [{**batch(3), UNITS: torch.tensor([0, 0, 1])}, {**batch(5, seed=3), UNITS: torch.tensor([0, 1, 1, 2, 2])}]
+    worker.learn(*probes)
+    most = max(SIZES)
+    rows = UserRows(USERS, most)
+    plan = UserPlan(len(SIZES), len(SIZES), 1, 1e-9, 1e-3, group=most, examples=rows.counted)
+    assert not prepare_units(plan, worker, model, probes, sixteen=False).alone
+    step = PrivateUnitStep(
+        plan, collate_windows, 64, lengths=np.full(sum(SIZES), 9), engine=worker, clipping=FlatClipping(BOUND),
+        rows=rows, most_together=most_together,
+    )  # fmt: skip
+    made = summed(step)
+    expected = {name: torch.zeros_like(value) for name, value in made.items()}
+    parameters = dict(model.named_parameters())
+    for own in USERS.rows:
+        examples = {name: value for name, value in collate_windows(own).items() if name != UNITS}
+        loss = recurrent_loss(model, examples).sum() / len(own)
+        gradients = dict(zip(made, torch.autograd.grad(loss, [parameters[name] for name in made]), strict=True))
+        norm = math.sqrt(sum(float(value.double().square().sum()) for value in gradients.values()))
+        for name, value in gradients.items():
+            expected[name] += value * min(1.0, BOUND / norm)
+    assert distance(made, expected) <= 1e-3 * BOUND * len(SIZES)
 
 
 @pytest.mark.parametrize("engine", ["taps", "vmap", "loop"])
