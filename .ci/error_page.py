@@ -12,6 +12,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -106,8 +107,13 @@ def variants(node: ast.expr) -> list[str]:
     return ["…"]
 
 
-def sites() -> Iterator[Site]:
+@cache
+def sites() -> tuple[Site, ...]:
     """Every error that the package makes with a code, in the order of the source."""
+    return tuple(_sites())
+
+
+def _sites() -> Iterator[Site]:
     paths = sorted(PACKAGE.rglob("*.py"))
     trees = {_module(path): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     kinds = error_classes(trees)

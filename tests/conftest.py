@@ -1,4 +1,4 @@
-"""Fixtures that all rooms share: small vocabularies, the real vectors, the data sets."""
+"""Fixtures that all rooms share: small vocabularies, the real vectors, a small public pool, the data sets."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tacit.errors import MissingExtraError
+from tacit.matching.pool import PoolSource, load_pool, write_pool
 from tacit.vectors import VectorTable, load_vectors
 
 ROOT = Path(__file__).parent.parent
@@ -74,3 +75,18 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the data sets are not at {folder}; set TACIT_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def small_pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pool for tests of what is not about the pools: those that come with Tacit take ten seconds to read. Every
+    thirtieth sentence of the general pool, and all that speak of rain and songs."""
+    sentences = load_pool().sentences
+    chosen = [
+        sentence
+        for place, sentence in enumerate(sentences)
+        if place % 30 == 0 or any(word in sentence for word in (" rain", " song", "snow", "music"))
+    ]
+    path = tmp_path_factory.mktemp("pool") / "small.tacit"
+    write_pool(path, "small", [PoolSource("Tatoeba", "CC BY 2.0 FR")], ((sentence, 0, "") for sentence in chosen))
+    return path

@@ -22,10 +22,10 @@ def synthesize(*arguments):
     return run(["synthesize", *map(str, arguments)])
 
 
-def test_a_file_becomes_a_corpus_and_the_sketch_another(data, tmp_path, capsys):
+def test_a_file_becomes_a_corpus_and_the_sketch_another(data, tmp_path, capsys, small_pool):
     output = tmp_path / "synthetic.csv"
     labels = ("--column", "message", "--label-column", "intent", "--labels", "weather,music")
-    assert synthesize(data, *labels, "--epsilon", 2, "-n", 100, "-o", output) == 0
+    assert synthesize(data, *labels, "--epsilon", 2, "-n", 100, "-o", output, "--pool", small_pool) == 0
     shown = capsys.readouterr()
     assert "Privacy card" in shown.out
     assert "rows ->" in shown.err
@@ -34,7 +34,8 @@ def test_a_file_becomes_a_corpus_and_the_sketch_another(data, tmp_path, capsys):
     assert list(rows[0]) == ["message", "intent"]
     assert {row["intent"] for row in rows} == {"weather", "music"}
     more = tmp_path / "more.csv"
-    assert synthesize("--from", tmp_path / "synthetic-sketch.tacit", "-n", 50, "-o", more, "-q") == 0
+    sketch = tmp_path / "synthetic-sketch.tacit"
+    assert synthesize("--from", sketch, "-n", 50, "-o", more, "-q", "--pool", small_pool) == 0
     assert more.exists()
 
 

@@ -14,7 +14,6 @@ import tacit
 from tacit.cli.main import run as run_command
 from tacit.errors import BadInputError, BadParameterError, TacitWarning
 from tacit.jobs import private_report
-from tacit.jobs.fields import USUAL_POOLS
 from tacit.jobs.release_report import SHOWN_ROWS, public_release, release_page
 from tacit.jobs.synthesize_config import MatchingConfig
 from tacit.matching.artifact import read_sketch
@@ -35,10 +34,10 @@ ROWS = [{"text": f"{text} {SECRET}", "intent": label} for label, texts in SENTEN
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(tmp_path_factory, small_pool):
     return tacit.synthesize(
         ROWS, output=tmp_path_factory.mktemp("report") / "out.csv", label_column="intent", labels=list(SENTENCES),
-        epsilon=2.0, rows=600, sample_seed=1, report="shareable",
+        pools=[str(small_pool)], epsilon=2.0, rows=600, sample_seed=1, report="shareable",
     )  # fmt: skip
 
 
@@ -73,9 +72,9 @@ def test_no_private_word_is_on_the_page_and_labels_are_escaped(page):
         ET.fromstring(drawing)
 
 
-def test_the_page_is_a_function_of_the_release_alone(made, page):
+def test_the_page_is_a_function_of_the_release_alone(made, page, small_pool):
     """Whatever the private rows were: sketch, pool and corpus give the same page again."""
-    sketch, pools = read_sketch(made.sketch_path), [load_pool(name) for name in USUAL_POOLS]
+    sketch, pools = read_sketch(made.sketch_path), [load_pool(small_pool)]
     labels = [row["intent"] for row in made.rows]
     assert release_page(public_release(sketch, pools, made.texts, labels, made.card)) == page
 
@@ -88,31 +87,33 @@ def test_an_existing_page_is_kept_before_anything_is_spent(made, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["new-report.html"]
 
 
-def test_the_command_writes_the_page_from_a_sketch(made, tmp_path, capsys):
+def test_the_command_writes_the_page_from_a_sketch(made, tmp_path, capsys, small_pool):
     output = tmp_path / "more.csv"
     assert run_command(
-        ["synthesize", "--from", str(made.sketch_path), "-n", "300", "-o", str(output), "--report", "shareable"]
+        ["synthesize", "--from", str(made.sketch_path), "-n", "300", "-o", str(output), "--report", "shareable",
+         "--pool", str(small_pool)]
     ) == 0  # fmt: skip
     assert "more-report.html" in capsys.readouterr().err
     assert (tmp_path / "more-report.html").exists()
 
 
-def test_one_label_and_labels_without_rows_have_a_page(tmp_path):
+def test_one_label_and_labels_without_rows_have_a_page(tmp_path, small_pool):
     for name, labels in (("single", ["music"]), ("empty", ["music", "nothing"])):
         with warnings.catch_warnings():  # a label without rows may be told apart from noise, or not
             warnings.simplefilter("ignore", TacitWarning)
             made = tacit.synthesize(
                 [row for row in ROWS if row["intent"] == "music"], output=tmp_path / f"{name}.csv",
                 label_column="intent", labels=labels, epsilon=1.0, rows=100, report="shareable",
+                pools=[str(small_pool)],
             )  # fmt: skip
         assert Path(made.report_path).stat().st_size > 5_000
 
 
-def test_the_private_page_cannot_be_taken_for_the_other(tmp_path, monkeypatch):
+def test_the_private_page_cannot_be_taken_for_the_other(tmp_path, monkeypatch, small_pool):
     monkeypatch.setattr(private_report, "SHADOW_RELEASES", 20)
     made = tacit.synthesize(
         ROWS, output=tmp_path / "out.csv", label_column="intent", labels=list(SENTENCES), epsilon=2.0, rows=300,
-        sample_seed=1, report="private",
+        sample_seed=1, report="private", pools=[str(small_pool)],
     )  # fmt: skip
     private, shared = made.private_report_path, made.report_path
     assert private.name == "out-PRIVATE-report.html"
@@ -127,9 +128,7 @@ def test_the_private_page_cannot_be_taken_for_the_other(tmp_path, monkeypatch):
     assert SECRET not in others
     assert "PRIVATE" not in others
     labels = [row["intent"] for row in made.rows]
-    release = public_release(
-        read_sketch(made.sketch_path), [load_pool(name) for name in USUAL_POOLS], made.texts, labels, made.card
-    )
+    release = public_release(read_sketch(made.sketch_path), [load_pool(small_pool)], made.texts, labels, made.card)
     assert release_page(release) == shared.read_text()
 
 

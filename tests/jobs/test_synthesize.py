@@ -42,8 +42,10 @@ def test_no_private_sentence_is_repeated_that_is_not_public(made):
     assert sentences <= {text for name in USUAL_POOLS for text in load_pool(name).sentences}
 
 
-def test_a_sketch_gives_more_rows_without_the_private_ones(made, tmp_path):
-    more = tacit.synthesize(from_sketch=made.sketch_path, rows=300, output=tmp_path / "more.csv", label_column=None)
+def test_a_sketch_gives_more_rows_without_the_private_ones(made, tmp_path, small_pool):
+    more = tacit.synthesize(
+        from_sketch=made.sketch_path, rows=300, output=tmp_path / "more.csv", label_column=None, pools=[str(small_pool)]
+    )
     assert abs(len(more) - 300) <= 2
     assert (more.guarantee.epsilon, more.guarantee.delta) == (made.guarantee.epsilon, made.guarantee.delta)
     assert set(more.columns) == {"text", "intent"}
@@ -57,11 +59,13 @@ def test_what_was_paid_for_is_kept_and_not_paid_twice(made, tmp_path):
     assert not output.exists()
 
 
-def test_topics_take_the_place_of_labels(tmp_path):
+def test_topics_take_the_place_of_labels(tmp_path, small_pool):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         texts = [row["text"] for row in ROWS]
-        corpus = tacit.synthesize(texts, epsilon=2, topics=4, rows=100, output=tmp_path / "topics.csv")
+        corpus = tacit.synthesize(
+            texts, epsilon=2, topics=4, rows=100, output=tmp_path / "topics.csv", pools=[str(small_pool)]
+        )
     assert set(corpus.columns) == {"text", "topic"}
 
 

@@ -30,7 +30,7 @@ def test_the_page_is_what_the_source_says(program: ModuleType) -> None:
 
 
 def test_codes_are_short_and_sentences_say_something(program: ModuleType) -> None:
-    sites = list(program.sites())
+    sites = program.sites()
     assert len(sites) > 900
     for site in sites:
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", site.code), site

@@ -28,9 +28,15 @@ LONG_FILES = {
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def modules(folder: Path = PACKAGE) -> Iterator[tuple[str, ast.Module]]:
+def modules(folder: Path) -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(folder.rglob("*.py")):
         yield str(path.relative_to(folder)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def package() -> list[tuple[str, ast.Module]]:
+    """The modules of the package, parsed once for all rules of this file."""
+    return list(modules(PACKAGE))
 
 
 def bindings(tree: ast.Module) -> Iterator[tuple[str, int]]:
@@ -61,20 +67,20 @@ def test_no_name_says_only_that_there_is_something(folder: Path) -> None:
     assert not bad, "say what the thing is: " + ", ".join(bad)
 
 
-def test_docstrings_begin_with_what_is_returned_or_represented() -> None:
+def test_docstrings_begin_with_what_is_returned_or_represented(package: list[tuple[str, ast.Module]]) -> None:
     """A docstring that begins with "What" leaves out the noun: the guarantee, the settings, the error."""
     riddles = [
         f"{place}:{node.body[0].lineno}"
-        for place, tree in modules()
+        for place, tree in package
         for node in ast.walk(tree)
         if isinstance(node, DOCUMENTED) and (ast.get_docstring(node) or "").startswith("What ")
     ]
     assert not riddles, "say what the function returns or the class represents: " + ", ".join(riddles)
 
 
-def test_no_two_classes_share_a_name() -> None:
+def test_no_two_classes_share_a_name(package: list[tuple[str, ast.Module]]) -> None:
     places = defaultdict(list)
-    for place, tree in modules():
+    for place, tree in package:
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(place)
@@ -82,11 +88,11 @@ def test_no_two_classes_share_a_name() -> None:
     assert not shared
 
 
-def test_types_of_arrays_and_of_progress_are_defined_once() -> None:
+def test_types_of_arrays_and_of_progress_are_defined_once(package: list[tuple[str, ast.Module]]) -> None:
     shared = re.compile(r"NDArray\[np\.(float64|float32|int64|int32|bool_)\]|Callable\[\[(str, )?int, int\], None\]")
     again = [
         f"{place}:{node.lineno}"
-        for place, tree in modules()
+        for place, tree in package
         if place not in SHARED_TYPES
         for node in tree.body
         if isinstance(node, ast.Assign) and shared.fullmatch(ast.unparse(node.value))
@@ -94,10 +100,10 @@ def test_types_of_arrays_and_of_progress_are_defined_once() -> None:
     assert not again, "use tacit.arrays or tacit.progress: " + ", ".join(again)
 
 
-def test_drafts_of_files_are_written_in_one_module() -> None:
+def test_drafts_of_files_are_written_in_one_module(package: list[tuple[str, ast.Module]]) -> None:
     writers = {
         place
-        for place, tree in modules()
+        for place, tree in package
         for node in ast.walk(tree)
         if (isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(".draft"))
         or (isinstance(node, ast.Attribute) and node.attr in ("mkstemp", "NamedTemporaryFile"))
@@ -105,10 +111,10 @@ def test_drafts_of_files_are_written_in_one_module() -> None:
     assert writers == {"atomic.py", "serve/jobs.py"}, "use tacit.atomic (serve/jobs.py only looks for what is left)"
 
 
-def test_progress_bars_are_drawn_in_one_module() -> None:
+def test_progress_bars_are_drawn_in_one_module(package: list[tuple[str, ast.Module]]) -> None:
     drawing = {
         place
-        for place, tree in modules()
+        for place, tree in package
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "rich.progress"
     }

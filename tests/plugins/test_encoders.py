@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.test_plugins import call, tacit
+from tests.plugins.processes import call, tacit
 
 WORDS = ("sun", "rain", "garden", "storm", "cloud", "roof", "morning", "night", "cold", "warm", "bright", "gray")
 CARD_LINE = "toy-letters, of a plug-in"

@@ -5,37 +5,13 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent / "package"
+from tests.plugins.processes import PACKAGE, call, tacit
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plugin" / "src" / "tacit_chebyshev"
-
-
-def call(code: str, *arguments: str, package: Path | None = PACKAGE, **variables: str) -> subprocess.CompletedProcess:
-    """Run Python code with the package on the import path."""
-    path = os.pathsep.join([*([str(package)] if package else []), *filter(None, [os.environ.get("PYTHONPATH")])])
-    source = str(Path(__file__).parents[2] / "src")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([path, source]),
-        "TACIT_LEDGER_KEY": "a key for tests, nothing more",
-        **variables,
-    }
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300, env=environment
-    )
-
-
-def tacit(*arguments: str, package: Path | None = PACKAGE, **variables: str) -> str:
-    """What a command writes."""
-    done = call("from tacit.cli.main import main; main()", *arguments, package=package, **variables)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture

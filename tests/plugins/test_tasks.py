@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.test_plugins import EXAMPLE, PACKAGE, call, tacit
+from tests.plugins.processes import PACKAGE, call, fresh, tacit
+from tests.plugins.test_plugins import EXAMPLE
 
 pytest.importorskip("torch")
 
@@ -98,7 +99,7 @@ def test_help_lists_a_task_without_importing_it():
         "import sys; from tacit.cli.main import run; run(['train', '--help']);"
         "print(sorted({'torch', 'tacit_toy'} & set(sys.modules)))"
     )
-    done = call(code)
+    done = fresh(code)
     assert "'tacit train toy-lines --help' explains it." in done.stdout
     assert done.stdout.strip().endswith("[]")
     assert "toy-lines" not in tacit("train", "--help", package=None)

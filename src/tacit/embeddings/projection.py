@@ -33,8 +33,9 @@ from tacit.documents.apart import check_batches, rounded_alone
 from tacit.encoders import Encoder, encoder_provenance, is_batch_independent, load_encoder
 from tacit.errors import BadParameterError
 from tacit.guarantee import Provenance
-from tacit.matching.geometry import MATRIX_BITS, POWER, SMALLEST_SHARE, VECTOR_BITS, Geometry
+from tacit.matching.geometry import MATRIX_BITS, POWER, SMALLEST_SHARE, Geometry
 from tacit.matching.pool import load_pool
+from tacit.matching.whole_numbers import VECTOR_BITS
 from tacit.noise.source import public_generator
 from tacit.text.files import choose_columns, format_of, open_table, text_value
 from tacit.vectors.cache import cache_folder, keep_folder, key_of

@@ -24,7 +24,7 @@ from tacit.encoders import Encoder, is_batch_independent, load_encoder
 from tacit.errors import BadInputError, BadParameterError
 from tacit.matching.common_words import known_common_words
 from tacit.matching.geometry import known_geometry
-from tacit.matching.whole_numbers import VECTOR_BITS, bound_of, bounded_steps, root_above, whole_vectors
+from tacit.matching.whole_numbers import VECTOR_BITS, bound_of, bounded_steps, in_parts, root_above, whole_vectors
 from tacit.matching.words import load_vocabulary, words_of
 from tacit.noise.source import public_generator
 
@@ -60,7 +60,8 @@ class EncoderBlock:
         geometry = known_geometry(self.digest)
         if geometry is None:
             raise other_version(f"the geometry of the encoder '{self.encoder}'")
-        return bounded_steps(geometry.apply(vectors), bound_of(self.weight))
+        bound = bound_of(self.weight)
+        return in_parts(lambda part: bounded_steps(geometry.apply(part), bound), vectors)
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,8 @@ class CommonWordsBlock:
         common = known_common_words()
         if common.digest != self.digest:
             raise other_version("the list of common words")
-        return bounded_steps(common.vectors(texts), bound_of(self.weight))
+        bound = bound_of(self.weight)
+        return in_parts(lambda part: bounded_steps(common.geometry.apply(part), bound), common.occurrences(texts))
 
 
 Block = EncoderBlock | FourierBlock | CommonWordsBlock | WordsBlock

@@ -19,11 +19,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from tacit.arrays import Floats, Floats32
+from tacit.arrays import Floats32
 from tacit.guarantee import Provenance
 from tacit.matching.geometry import Geometry
 
@@ -42,9 +43,9 @@ class CommonWords:
     def __len__(self) -> int:
         return len(self.words)
 
-    def vectors(self, texts: Sequence[str]) -> Floats:
-        """v(x) of texts; zeros for a text without any of the words."""
-        return self.geometry.apply(occurrences(texts, self.words))
+    def occurrences(self, texts: Sequence[str]) -> Floats32:
+        """u of texts; zeros for a text without any of the words."""
+        return occurrences(texts, self.words)
 
     def provenance(self) -> Provenance:
         """The line of a card that uses the words."""
@@ -63,11 +64,12 @@ def tokens_of(text: str) -> list[str]:
 def occurrences(texts: Sequence[str], words: Sequence[str]) -> Floats32:
     """For each text, 1 / sqrt(k) for each of its k listed words."""
     places = {word: place for place, word in enumerate(words)}
-    vectors = np.zeros((len(texts), len(words)), dtype=np.float32)
-    for row, text in enumerate(texts):
-        present = sorted({places[token] for token in tokens_of(text) if token in places})
-        if present:
-            vectors[row, present] = 1.0 / np.sqrt(len(present))
+    present = [{places[token] for token in tokens_of(text) if token in places} for text in texts]
+    counts = np.fromiter(map(len, present), dtype=np.int64, count=len(present))
+    rows = np.repeat(np.arange(len(present)), counts)
+    columns = np.fromiter(chain.from_iterable(present), dtype=np.int64, count=len(rows))
+    vectors = np.zeros((len(present), len(words)), dtype=np.float32)
+    vectors[rows, columns] = 1.0 / np.sqrt(counts[rows])
     return vectors
 
 

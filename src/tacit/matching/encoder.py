@@ -19,6 +19,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -116,7 +117,7 @@ class _Weights:
 
         pieces = [self.tokenizer.ids(text[:LONGEST_CHARACTERS])[: self.pieces] for text in texts]
         ends = np.cumsum([0, *map(len, pieces)])
-        ids = np.fromiter((piece for each in pieces for piece in each), dtype=np.int32, count=int(ends[-1]))
+        ids = np.fromiter(chain.from_iterable(pieces), dtype=np.int32, count=int(ends[-1]))
         ones = np.ones(len(ids), dtype=np.float32)
         counts = csr_matrix((ones, ids, ends), shape=(len(pieces), len(self.table)))
         result: Floats32 = counts @ self.table

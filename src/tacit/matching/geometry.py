@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from tacit.arrays import Floats, Floats32, Integers
+from tacit.matching.whole_numbers import VECTOR_BITS, within_one
 
-VECTOR_BITS = 14
 MATRIX_BITS = 12
 PRODUCT_BITS = 8
 """Bits of a product that are dropped before its length is computed, so that squares are added without rounding."""
@@ -43,8 +43,7 @@ class Geometry:
 
     def apply(self, vectors: Floats32) -> Floats:
         """Unit vectors g(x) of vectors f(x); a vector of zeros stays one."""
-        wide = np.nan_to_num(np.asarray(vectors, dtype=np.float64), nan=0.0, posinf=1.0, neginf=-1.0)
-        whole = np.trunc(np.clip(wide, -1.0, 1.0) * 2.0**VECTOR_BITS)
+        whole = np.trunc(within_one(vectors) * 2.0**VECTOR_BITS)
         turned = (whole - self.mean) @ self.matrix.astype(np.float64)
         short = np.trunc(turned * 2.0**-PRODUCT_BITS)
         length = np.sqrt(np.add.reduce(short * short, axis=1, keepdims=True))

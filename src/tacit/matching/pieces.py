@@ -11,11 +11,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import TypeVar
 
 LONGEST_WORD = 100
 """Characters; a longer word is unknown."""
 MOST_REMEMBERED = 1 << 18
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 _ASCII_WORD = re.compile(r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+")
 _WORD = re.compile(r"\S+")
@@ -32,13 +37,13 @@ class WordPieces:
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._vocabulary = dict(vocabulary)
-        self._known: dict[str, tuple[int, ...]] = {}
+        self._known = _Remembered(self._cut)
 
     def ids(self, text: str) -> list[int]:
         """The pieces of a text, in their order."""
         if len(self._known) > MOST_REMEMBERED:
             self._known.clear()
-        return [piece for word in words_of_text(text) for piece in self._known.get(word) or self._cut(word)]
+        return list(chain.from_iterable(map(self._known.__getitem__, words_of_text(text))))
 
     def _cut(self, word: str) -> tuple[int, ...]:
         pieces: list[int] = []
@@ -54,8 +59,19 @@ class WordPieces:
                 break
             pieces.append(piece)
             start = end
-        self._known[word] = tuple(pieces)
-        return self._known[word]
+        return tuple(pieces)
+
+
+class _Remembered(dict[Key, Value]):
+    """Values of a function, computed when they are first looked up. Loops over it run at the speed of a dictionary."""
+
+    def __init__(self, compute: Callable[[Key], Value]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, key: Key) -> Value:
+        value = self[key] = self._compute(key)
+        return value
 
 
 def words_of_text(text: str) -> list[str]:
@@ -66,17 +82,26 @@ def words_of_text(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII_WORD.findall(text.translate(_CONTROL).lower())
-    plain = unicodedata.normalize("NFD", "".join(_cleaned(text)))
-    lower = "".join(mark.lower() for mark in plain if unicodedata.category(mark) != "Mn")
-    return _WORD.findall("".join(f" {mark} " if _is_punctuation(mark) else mark for mark in lower))
+    plain = unicodedata.normalize("NFD", text.translate(_CLEANED))
+    return _WORD.findall(plain.translate(_SPACED))
 
 
-def _cleaned(text: str) -> Iterator[str]:
-    for mark in text:
-        if mark.isspace():
-            yield " "
-        elif mark != "\ufffd" and unicodedata.category(mark)[0] != "C":
-            yield f" {mark} " if _is_chinese(mark) else mark
+def _cleaned(code: int) -> str:
+    """A character before accents are taken apart: no control characters, spaces around Chinese ones."""
+    mark = chr(code)
+    if mark.isspace():
+        return " "
+    if mark == "\ufffd" or unicodedata.category(mark)[0] == "C":
+        return ""
+    return f" {mark} " if _is_chinese(mark) else mark
+
+
+def _spaced(code: int) -> str:
+    """A character after that: no accents, no capitals, spaces around punctuation marks."""
+    mark = chr(code)
+    if unicodedata.category(mark) == "Mn":
+        return ""
+    return "".join(f" {lower} " if _is_punctuation(lower) else lower for lower in mark.lower())
 
 
 def _is_chinese(mark: str) -> bool:
@@ -88,3 +113,7 @@ def _is_punctuation(mark: str) -> bool:
     if mark.isascii():
         return not mark.isalnum() and not mark.isspace()
     return unicodedata.category(mark)[0] == "P"
+
+
+_CLEANED = _Remembered(_cleaned)
+_SPACED = _Remembered(_spaced)

@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers, Integers32
+from tacit.arrays import Floats, Floats32, Integers, Integers32
 
 GRID = 1 << 14
 """Steps of one unit."""
 VECTOR_BITS = 14
+ROWS_AT_A_TIME = 1_024
+"""So few that what is computed of them on the way stays in the cache of the processor."""
 
 
 def bound_of(weight: float) -> int:
@@ -34,9 +37,21 @@ def root_above(squares: Integers) -> Integers:
 
 def bounded_steps(values: NDArray[np.floating], bound: int) -> Integers32:
     """Rows of numbers as whole steps, none longer than `bound`; proof in the module."""
-    wide = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=1.0, neginf=-1.0)
-    steps = np.trunc(np.clip(wide, -1.0, 1.0) * bound).astype(np.int64)
+    steps = np.trunc(within_one(values) * bound).astype(np.int64)
     return shortened(steps, bound).astype(np.int32)
+
+
+def within_one(values: NDArray[np.floating]) -> Floats:
+    """The numbers between -1 and 1 as doubles; 0 for what is not a number."""
+    wide = np.clip(np.asarray(values, dtype=np.float64), -1.0, 1.0)
+    wide[np.isnan(wide)] = 0.0
+    return wide
+
+
+def in_parts(steps_of: Callable[[Floats32], Integers32], vectors: Floats32) -> Integers32:
+    """The steps of rows, computed some rows at a time; each row by itself has the same."""
+    starts = range(0, max(len(vectors), 1), ROWS_AT_A_TIME)
+    return np.concatenate([steps_of(vectors[start : start + ROWS_AT_A_TIME]) for start in starts])
 
 
 def shortened(steps: Integers, bound: int) -> Integers:
