@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.auditing.synthetic import AuditedRows, MatchingRelease, usual_targets
+from tacit.auditing.synthetic import AuditedRows, MatchingRelease, corpora, usual_targets
 from tacit.auditing.synthetic.artifact import sketch_noise
 from tacit.auditing.synthetic.coins import coin_audit
 from tacit.auditing.synthetic.corpora import PUBLIC_SENTENCE, corpus_attack
@@ -59,7 +59,10 @@ def test_users_have_coins_too() -> None:
 
 
 @pytest.mark.parametrize(("kind", "refuted"), [("", False), ("private-filter", True)])
-def test_a_private_filter_shows_in_shadow_corpora_only(kind: str, refuted: bool) -> None:
+def test_a_private_filter_shows_in_shadow_corpora_only(
+    kind: str, refuted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpora, "TRIALS", 4)
     rows: AuditedRows = private_rows(40)
     audited: MatchingRelease = release(kind)
     attack = corpus_attack(rows, audited, load_pool(), releases=48, confidence=1 - DOUBT, seed=2)

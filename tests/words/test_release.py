@@ -38,10 +38,15 @@ def every_mechanism(table, **options):
         yield tacit.build(name, {"epsilon": 2.0, "vectors": table, **more, **options})
 
 
+@pytest.fixture(scope="module")
+def mechanisms():
+    return list(every_mechanism(small_table(12, 3), joining="spaces"))
+
+
 @settings(max_examples=60)
 @given(texts=st.lists(st.text(max_size=40), max_size=4))
-def test_only_vocabulary_words_come_out_whatever_goes_in(texts):
-    for mechanism in every_mechanism(small_table(12, 3), joining="spaces"):
+def test_only_vocabulary_words_come_out_whatever_goes_in(mechanisms, texts):
+    for mechanism in mechanisms:
         release = mechanism.rewrite(texts)
         assert len(release.texts) == len(texts)
         for text, units in zip(release.texts, release.units, strict=True):

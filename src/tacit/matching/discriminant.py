@@ -98,6 +98,10 @@ class Discriminant:
         return np.asarray(features @ self.domain.astype(np.float32), dtype=np.float64)
 
 
+LEAST_VARIANCE = 1e-9
+"""No direction is quite without variance, so that all divisions can be done."""
+
+
 @dataclass(frozen=True)
 class _Spread:
     """A covariance: variances in orthogonal directions (columns)."""
@@ -147,8 +151,11 @@ def fitted_discriminant(sketch: NoisySums, pool: Floats32) -> Discriminant:
     domain = _domain_direction(sketch, common, total, sentences)
     noise = sketch.noise_variance / rows**2
     means = sums / rows[:, None]
-    near = _sized(_near_spread(sentences, domain), _variance_of_a_text(means, noise, rows, sentences))
-    spread = _shifted(near, common - sentences.mean(axis=0, dtype=np.float64))
+    near = _near_covariance(sentences, domain)
+    near *= _variance_of_a_text(means, noise, rows, sentences) / float(np.trace(near))
+    # More variance in the direction in which the private text differs from the pool.
+    shift = common - sentences.mean(axis=0, dtype=np.float64)
+    spread = _spread_of(near + SHIFT * np.outer(shift, shift))
     names = sketch.name_features()
     believed, doubt = _believed((means - common) @ spread.directions, names @ spread.directions, noise, spread)
     scaled = believed / (spread.variances + RIDGE * spread.mean + doubt)
@@ -173,14 +180,13 @@ def steadied_counts(sketch: NoisySums) -> Floats:
 
 def _domain_direction(sketch: NoisySums, common: Floats, total: float, sentences: Floats32) -> Floats:
     """theta_0 of the module."""
-    spread = _spread(sentences, np.ones(len(sentences)))
+    covariance = _covariance(sentences, np.ones(len(sentences)))
     noise = sketch.noise_variance * len(sketch.labels) / total**2
-    ridge = RIDGE * spread.mean + NOISE_RIDGE * noise
-    apart = spread.directions.T @ (common - sentences.mean(axis=0, dtype=np.float64))
-    return np.asarray(spread.directions @ (apart / (spread.variances + ridge)))
+    np.fill_diagonal(covariance, covariance.diagonal() + RIDGE * covariance.diagonal().mean() + NOISE_RIDGE * noise)
+    return np.asarray(np.linalg.solve(covariance, common - sentences.mean(axis=0, dtype=np.float64)))
 
 
-def _near_spread(sentences: Floats32, domain: Floats) -> _Spread:
+def _near_covariance(sentences: Floats32, domain: Floats) -> Floats:
     """The covariance of the sentences that look like the private text, and are enough."""
     scores = (sentences @ domain.astype(np.float32)).astype(np.float64)
     scores -= scores.max()
@@ -189,7 +195,7 @@ def _near_spread(sentences: Floats32, domain: Floats) -> _Spread:
     while _equal_weights(weights) < min(FEWEST_NEAR, len(sentences) / 2):
         tilt *= 0.7
         weights = np.exp(tilt * scores)
-    return _spread(sentences, weights)
+    return _covariance(sentences, weights)
 
 
 def _equal_weights(weights: Floats) -> float:
@@ -197,22 +203,18 @@ def _equal_weights(weights: Floats) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _spread(sentences: Floats32, weights: Floats) -> _Spread:
+def _covariance(sentences: Floats32, weights: Floats) -> Floats:
     """The covariance of weighted sentences."""
     shares = (weights / weights.sum()).astype(np.float32)
     apart = (sentences - shares @ sentences) * np.sqrt(shares)[:, None]
-    return _spread_of((apart.T @ apart).astype(np.float64))
+    covariance = (apart.T @ apart).astype(np.float64)
+    np.fill_diagonal(covariance, covariance.diagonal() + LEAST_VARIANCE)
+    return covariance
 
 
 def _spread_of(covariance: Floats) -> _Spread:
     variances, directions = np.linalg.eigh(covariance)
-    return _Spread(np.maximum(variances, 1e-9), directions)
-
-
-def _shifted(spread: _Spread, shift: Floats) -> _Spread:
-    """The covariance with more variance in the direction in which the private text differs from the pool."""
-    covariance = (spread.directions * spread.variances) @ spread.directions.T
-    return _spread_of(covariance + SHIFT * np.outer(shift, shift))
+    return _Spread(np.maximum(variances, LEAST_VARIANCE), directions)
 
 
 def _variance_of_a_text(means: Floats, noise: Floats, rows: Floats, sentences: Floats32) -> float:
@@ -220,11 +222,6 @@ def _variance_of_a_text(means: Floats, noise: Floats, rows: Floats, sentences: F
     length = float((sentences.astype(np.float64) ** 2).sum(axis=1).mean())
     in_mean = np.clip((means**2).sum(axis=1) - means.shape[1] * noise, 0.0, LARGEST_LENGTH * length)
     return float((rows * (length - in_mean)).sum() / rows.sum())
-
-
-def _sized(spread: _Spread, total: float) -> _Spread:
-    """The same covariance with variances that add up to `total`."""
-    return _Spread(spread.variances * (total / float(spread.variances.sum())), spread.directions)
 
 
 def _believed(seen: Floats, names: Floats, noise: Floats, spread: _Spread) -> tuple[Floats, Floats]:

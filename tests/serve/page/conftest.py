@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tacit.serve.settings import ServiceSettings
 
 FOLDER = Path(__file__).parents[3] / "src" / "tacit" / "serve" / "page"
-WAIT = 60_000
+WAIT = 120_000
 """Milliseconds until a step counts as failed; only ever used up by a failure."""
 
 
