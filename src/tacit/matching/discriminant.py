@@ -207,7 +207,7 @@ def _covariance(sentences: Floats32, weights: Floats) -> Floats:
     """The covariance of weighted sentences."""
     shares = (weights / weights.sum()).astype(np.float32)
     apart = (sentences - shares @ sentences) * np.sqrt(shares)[:, None]
-    covariance = (apart.T @ apart).astype(np.float64)
+    covariance: Floats = (apart.T @ apart).astype(np.float64)
     np.fill_diagonal(covariance, covariance.diagonal() + LEAST_VARIANCE)
     return covariance
 
