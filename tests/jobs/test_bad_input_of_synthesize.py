@@ -268,3 +268,27 @@ def test_a_missing_column_and_a_file_without_rows(pool: str, capsys: pytest.Capt
     assert "no column 'nothing'" in capsys.readouterr().err
     with pytest.raises(BadInputError):
         tacit.synthesize("rows.csv", epsilon=1, column="text", label_column="nothing", labels=["a"])
+
+
+@pytest.mark.parametrize("labels", [{"labels": ("a", "b")}, {"labels_from_data": "private"}])
+def test_a_row_without_a_user_is_refused_however_it_says_so(folder: Path, labels: dict[str, object]) -> None:
+    rows = [{"text": "a text", "label": "ab"[row % 2], "user": f"u{row}"} for row in range(60)]
+    lines = [json.dumps(row if place != 7 else {"text": "a", "label": "a"}) for place, row in enumerate(rows)]
+    Path("rows.jsonl").write_text("\n".join(lines))
+    missing = [{**row, "user": value} for row, value in zip(rows, [None, float("nan"), "", "\u200b"], strict=False)]
+    for data in ("rows.jsonl", [*rows, missing[0]], [*rows, missing[1]], [*rows, missing[2]], [*rows, missing[3]]):
+        with pytest.raises(BadInputError, match="has no user: every row must belong to one"):
+            tacit.sketch(data, epsilon=1, label_column="label", user_column="user", **labels)  # type: ignore[arg-type]
+
+
+def test_users_have_one_budget_whatever_the_type_of_their_cells() -> None:
+    names = [7, 7.0, "7", " 7", "Ann Lee", "Ann  Lee", "Ann\u00a0Lee", "Ann Lee\u200b"]
+    rows = [{"text": "a text", "user": name} for name in names]
+    assert tacit.sketch(rows, epsilon=1, user_column="user").findings.users == 2
+
+
+def test_a_key_that_a_row_does_not_have_is_no_label(folder: Path) -> None:
+    Path("rows.jsonl").write_text('{"text": "one", "label": "a"}\n{"text": "two"}\n{"text": "three", "label": "b"}\n')
+    with pytest.warns(match="1 of 3 rows have a label that is not in the public list"):
+        built = tacit.sketch("rows.jsonl", epsilon=1, label_column="label", declare_labels_public=True)
+    assert built.sketch.labels == ("a", "b")

@@ -28,7 +28,7 @@ from tacit.matching.labels import ListedLabels, label_name
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.source import new_source
 from tacit.text.files import cell_string, check_column, open_table
-from tacit.text.identity import name_identity
+from tacit.text.identity import user_name
 from tacit.training.vocabulary.contribution import Contribution
 from tacit.training.vocabulary.histogram import count_words, histogram_guarantee
 from tacit.training.vocabulary.word_noise import WordNoise, calibrate
@@ -73,7 +73,7 @@ def held_labels(config: SketchedRows) -> HeldLabels:
         for column in selected:
             check_column(column, table.columns)
         table.select(selected)
-        for _, values in table.rows():
+        for row, values in table.rows():
             names = [label_name(value) for value in values[: len(columns)]]
             held = [f"{column}{_BETWEEN}{name}" for column, name in zip(columns, names, strict=True) if name]
             different.update(held)
@@ -81,7 +81,9 @@ def held_labels(config: SketchedRows) -> HeldLabels:
             if config.user_column is None:
                 records.append(held)
             else:
-                users.setdefault(name_identity(cell_string(values[-1])), []).extend(held)
+                if not (user := user_name(cell_string(values[-1]))):
+                    raise BadInputError("no-user", "row {row:,} has no user: every row must belong to one", row=row)
+                users.setdefault(user, []).extend(held)
     by_user = config.user_column is not None
     return HeldLabels(list(users.values()) if by_user else records, columns, by_user)
 
