@@ -116,8 +116,8 @@ DeclareLabelsPublic = Annotated[
 ]
 Format = Annotated[
     str | None,
-    Field(description="Format of the input (txt, csv, tsv, tsv-raw, jsonl, parquet, or with .gz), if its name does "
-          "not tell."),
+    Field(description="Format of the input (txt, csv, csv-semicolon, tsv, tsv-raw, jsonl, parquet, or with .gz), if "
+          "its name does not tell."),
     Option(Group.DATA),
 ]  # fmt: skip
 PrivateFormat = Annotated[str | None, Field(description="Format of PRIVATE and its test files."), Option(Group.DATA)]
