@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from tacit.devices import check_device
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.sources import Source
-from tacit.jobs.values import CommaSeparated, StrategyName, named_values, number_or_auto, split_at_commas
+from tacit.jobs.values import LabelNames, StrategyName, named_values, number_or_auto, split_at_commas
 from tacit.precision import TrainingPrecision
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ Labels = Annotated[
 ]
 CountedLabels = Annotated[
     Labels[tuple[str, ...]],
-    CommaSeparated,
+    LabelNames,
     Field(description="All labels, from public knowledge; rows with any other are left out."),
     Varied(metavar="A,B,C"),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tacit.errors import BadParameterError
 from tacit.jobs.config import option_twice
-from tacit.jobs.values import split_at_commas
+from tacit.jobs.values import label_names, split_at_commas
 
 NamedLabels = tuple[tuple[str, tuple[str, ...]], ...]
 NamedEdges = tuple[tuple[str, tuple[float, ...]], ...]
@@ -18,7 +18,7 @@ def named_labels(value: Any) -> object:
     if value is None:
         return ()
     if isinstance(value, Mapping):
-        return tuple((str(column), tuple(names)) for column, names in value.items())
+        return tuple((str(column), label_names(names)) for column, names in value.items())
     return tuple(_named_column(item) for item in ([value] if isinstance(value, str) else value))
 
 

@@ -19,7 +19,7 @@ from tacit.places import refuse_taken_file
 from tacit.text.files.arrow import ArrowCell
 from tacit.text.files.encoders import encoder_for
 from tacit.text.files.formats import MISSING, FileFormat, check_columns, format_of
-from tacit.text.files.memory import is_in_memory, source_name
+from tacit.text.files.memory import is_in_memory, named_class, source_name
 from tacit.text.files.partial import storage_error
 from tacit.text.files.tables import open_table
 
@@ -147,14 +147,4 @@ def _loaded(path: str) -> Dataset:
 
 def _of_data_set(data: Dataset, columns: Sequence[str], optional: Sequence[str], rest: bool) -> dict[str, list[str]]:
     wanted = _wanted(data.column_names, columns, optional, rest)
-    return {name: [cell_string(_named(data.features[name], value)) for value in data[name]] for name in wanted}
-
-
-def _named(feature: object, value: object) -> object:
-    """Classes by their names instead of their numbers."""
-    if isinstance(value, list):
-        inner = getattr(feature, "feature", None)
-        return [_named(inner, item) for item in value]
-    if hasattr(feature, "int2str") and isinstance(value, int) and value >= 0:
-        return feature.int2str(value)
-    return value
+    return {name: [cell_string(named_class(data.features[name], value)) for value in data[name]] for name in wanted}
