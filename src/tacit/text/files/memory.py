@@ -36,9 +36,11 @@ class MemoryTable(TableReader):
 
     def rows(self) -> Iterator[tuple[int, list[object]]]:
         selected = [self._values[column] for column in self.selected]
+        pandas = sys.modules.get("pandas")
+        missing = () if pandas is None else (pandas.NA, pandas.NaT)
         for row, values in enumerate(zip(*selected, strict=True), start=1):
             self._read = row
-            yield row, [_plain(value) for value in values]
+            yield row, [None if any(value is each for each in missing) else _plain(value) for value in values]
 
     def bytes_read(self) -> int:
         """Rows in place of bytes, in `size_bytes` as well."""
