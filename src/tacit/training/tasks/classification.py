@@ -90,7 +90,9 @@ class Classification(Labeling):
         self.check_rows(rows)
         for number, row in enumerate(rows, 1):
             if not row["label"].strip():
-                raise BadInputError("no-label", "row {row:,} has no label: name it, or leave such rows out", row=number)
+                raise BadInputError(
+                    "label-missing", "row {row:,} has no label: fill it in, or leave such rows out", row=number
+                )
         observed = sorted({row["label"] for row in rows})
         if not self.labels:
             self.labels = observed
