@@ -292,3 +292,9 @@ def test_a_key_that_a_row_does_not_have_is_no_label(folder: Path) -> None:
     with pytest.warns(match="1 of 3 rows have a label that is not in the public list"):
         built = tacit.sketch("rows.jsonl", epsilon=1, label_column="label", declare_labels_public=True)
     assert built.sketch.labels == ("a", "b")
+
+
+def test_a_column_without_any_label_is_said_in_a_sentence() -> None:
+    for rows in ([{"text": "a", "label": None}], [{"text": "a", "label": " "}, {"text": "b", "label": float("nan")}]):
+        with pytest.raises(BadInputError, match="no row of the data in memory has a label in 'label'"):
+            tacit.sketch(rows, epsilon=1, label_column="label", declare_labels_public=True)

@@ -78,3 +78,9 @@ def test_a_report_about_released_texts(container: Callable[[], object]) -> None:
     assert report.sections
     attacked = tacit.audit(container(), released.data, column="text", attacks="linkage", encoder="static")
     assert attacked.sections
+
+
+def test_rows_that_come_once_are_read_as_often_as_a_job_needs() -> None:
+    options = {"label_column": "label", "declare_labels_public": True, "user_column": "text", "epsilon": 1}
+    built = tacit.sketch(({**row, "body": "a text"} for row in ROWS), column="body", **options)
+    assert (built.findings.rows, built.findings.users) == (24, 2)

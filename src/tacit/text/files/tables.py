@@ -69,7 +69,7 @@ class TableReader(ABC):
         return [places[column] for column in self.selected]
 
     def _empty(self) -> BadInputError:
-        return BadInputError("file-is-empty", "{name} is empty: there is nothing to rewrite", name=self.name)
+        return BadInputError("file-is-empty", "{name} is empty: there is nothing to read", name=self.name)
 
 
 def open_table(
