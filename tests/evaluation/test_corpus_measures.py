@@ -158,9 +158,9 @@ def test_numbers_meet_the_bins_of_a_corpus_and_rows_without_a_label_are_left_out
     corpus = [{**row, "stars": names[row["stars"]]} for row in original if row["stars"] is not None]
     options = {"label_column": "stars", "learners": "words", "pools": ["none"], "language_model": "none"}
     report = tacit.evaluate_corpus(original, corpus, bins=[0, 2, 5], **options)
-    found = {finding.name: finding.sentence for finding in report.findings}
-    assert f"{60 - len(corpus)} of 60 originals have no label" in found["Rows without a label"]
-    assert "0.0%" in found["Proportions of labels"]
+    said = {finding.name: finding.sentence for finding in report.findings}
+    assert f"{60 - len(corpus)} of 60 originals have no label" in said["Rows without a label"]
+    assert "0.0%" in said["Proportions of labels"]
     with pytest.raises(BadInputError, match=r"no label of the originals occurs in the corpus.*bins=0,2,4"):
         tacit.evaluate_corpus(original, corpus, **options)
     with pytest.raises(BadInputError, match="no row of the data in memory has a label in 'stars'"):

@@ -126,6 +126,13 @@ def test_the_price_of_labels_is_a_part_of_the_promise() -> None:
     assert price_of_labels(by_user, 1.0, held).guarantee.unit.value == "user"
 
 
+def test_labels_and_sums_together_cost_no_more_than_was_asked_for() -> None:
+    """A card of 2.85001 for an epsilon of 2.85 would also be more than a ledger has charged."""
+    rows = [{"text": "a text", "label": "a"}] * 1_000
+    built = tacit.sketch(rows, epsilon=2.85, label_column="label", labels_from_data="private")
+    assert 2.85 * (1 - 1e-12) <= built.guarantee.epsilon <= 2.85
+
+
 def test_a_label_of_one_row_comes_out_as_seldom_as_delta_says() -> None:
     """A lone label passes the threshold with probability delta / 2 at most."""
     write([*usual(200), ("secret", "lone")])

@@ -64,11 +64,11 @@ def test_several_data_sets_in_one_are_refused_with_their_names() -> None:
 
 def test_labels_may_be_numbers_as_they_are_in_frames() -> None:
     rows = [{"text": row["text"], "stars": number % 3, "shown": number % 2 == 0} for number, row in enumerate(ROWS)]
-    one = tacit.sketch(rows, label_column="stars", labels=[0, 1, 2], epsilon=1)
-    two = tacit.sketch(
+    of_stars = tacit.sketch(rows, label_column="stars", labels=[0, 1, 2], epsilon=1)
+    of_both = tacit.sketch(
         rows, label_columns=["stars", "shown"], labels_of={"stars": [0, 1, 2], "shown": [True, False]}, epsilon=1
     )
-    assert one.findings.unlabeled == two.findings.unlabeled == 0
+    assert of_stars.findings.unlabeled == of_both.findings.unlabeled == 0
 
 
 @pytest.mark.parametrize("container", CONTAINERS, ids=IDS)

@@ -60,10 +60,10 @@ def as_frame(rows: list[Row], folder: Path) -> object:
     return pytest.importorskip("pandas").DataFrame(rows)
 
 
-def moved(one: object, other: object, mode: dict[str, Any]) -> tuple[int, int]:
+def moved(fewer: object, more: object, mode: dict[str, Any]) -> tuple[int, int]:
     """How far the sums of two inputs are apart, and how far they may be; both exact."""
     both = []
-    for data in (one, other):
+    for data in (fewer, more):
         config = SketchConfig(data=data, column="text", epsilon=1, **mode)
         rule = label_rule(config)
         features = map_for(config, rule)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.account.delta import automatic_delta, check_delta
+from tacit.account.parts import in_two_parts
 from tacit.errors import BadInputError
 from tacit.guarantee import Adjacency, Guarantee, Unit, VoidReason
 from tacit.jobs.sketch_input import check_distinct_labels
@@ -97,8 +98,9 @@ def price_of_labels(config: SketchedRows, epsilon: float, held: HeldLabels) -> L
     contribution = (
         Contribution(1, "one") if single else Contribution(len(held.columns) * (MOST_OF_USER if held.by_user else 1))
     )
+    for_labels, for_sketch = in_two_parts(epsilon, SHARE)
     noise = calibrate(
-        epsilon=SHARE * epsilon,
+        epsilon=for_labels,
         delta=delta / 2,
         contribution=contribution,
         kind="laplace" if single else "gaussian",
@@ -106,7 +108,7 @@ def price_of_labels(config: SketchedRows, epsilon: float, held: HeldLabels) -> L
     unit = Unit.USER if held.by_user else Unit.RECORD
     promised = histogram_guarantee(noise, contribution, Adjacency.ADD_REMOVE, unit, None)
     promised = replace(promised, mechanism=MECHANISM)
-    return LabelPrice(contribution, noise, promised, epsilon - promised.epsilon, delta - promised.delta)
+    return LabelPrice(contribution, noise, promised, for_sketch, delta - promised.delta)
 
 
 def bought_labels(
