@@ -27,6 +27,7 @@ from tacit.jobs.fields import (
     Device,
     Encoder,
     Format,
+    LabelBins,
     LabelColumn,
     LanguageModel,
     Original,
@@ -74,10 +75,8 @@ class CorpusConfig(Config):
         Option(Group.DATA),
     ] = None
     bins: Annotated[
-        tuple[float, ...],
-        CommaSeparated,
+        LabelBins,
         Field(description="The labels of the originals are numbers, and the corpus was made with these bins."),
-        Option(Group.DATA, comma_separated=True, metavar="0,2,4"),
     ] = ()
     test: Annotated[
         TestRows,
