@@ -27,7 +27,6 @@ from tacit.jobs.fields import (
     Device,
     Encoder,
     Format,
-    LabelBins,
     LabelColumn,
     LanguageModel,
     Original,
@@ -35,6 +34,7 @@ from tacit.jobs.fields import (
     TestRows,
     UsualColumn,
 )
+from tacit.jobs.named_labels import LabelBins
 from tacit.jobs.running import on_its_device
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated

@@ -108,12 +108,6 @@ CountedLabels = Annotated[
     Field(description="All labels, from public knowledge; rows with any other are left out."),
     Varied(metavar="A,B,C"),
 ]
-LabelBins = Annotated[
-    tuple[float, ...],
-    BeforeValidator(split_at_commas),
-    Field(description="The label column holds numbers: public edges of their bins."),
-    Option(Group.DATA, comma_separated=True, metavar="0,2,4"),
-]
 Topics = Annotated[T, Field(ge=1, description="How many topics."), Option(Group.DATA)]
 DeclareLabelsPublic = Annotated[
     bool,

@@ -20,7 +20,6 @@ from tacit.jobs.fields import (
     Epsilon,
     Force,
     Format,
-    LabelBins,
     LabelColumns,
     Ledger,
     Output,
@@ -30,7 +29,7 @@ from tacit.jobs.fields import (
     Topics,
     UsualColumn,
 )
-from tacit.jobs.named_labels import NamedEdges, NamedLabels, named_labels, with_label_columns
+from tacit.jobs.named_labels import LabelBins, NamedEdges, NamedLabels, named_labels, with_label_columns
 from tacit.jobs.sources import needs_of_source
 from tacit.jobs.values import sentences_or_auto
 from tacit.needs import Ability, needs_of_ledger
