@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import Decimal
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tacit.account import classic_rdp_epsilon, group_privacy, sgd_epsilon, sgd_noise_multiplier
+from tacit.account.delta import LEAST_DELTA, automatic_delta
+from tacit.account.groups import group_epsilon, group_noise_multiplier
 from tacit.account.renyi import renyi_divergence
 from tacit.errors import BadParameterError, MissingExtraError
 from tacit.guarantee import Adjacency
 from tacit.noise import gaussian_epsilon
+from tacit.rounding import rounded_up
 
 REPLACE = Adjacency.REPLACE_ONE
 
@@ -57,6 +63,26 @@ def test_full_batches_have_a_closed_form():
     exact = gaussian_epsilon(112 / math.sqrt(2000), 1e-5, 1)
     assert sgd_epsilon(**run) == exact == pytest.approx(1.552, abs=5e-4)
     assert exact < sgd_epsilon(**run, method="rdp") < 2.0
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 2, 3, 4, 8])
+def test_the_noise_of_full_batches_spends_no_more_than_was_asked_for(epsilon):
+    """Not even by a rounding error: a card would show 3.00001, and a limit of 3 refuse it."""
+    for steps, delta in ((1, 1e-3), (2, 1e-4), (3, 1e-3), (10, 1e-5), (50, 2e-4)):
+        run = {"sampling_rate": 1.0, "steps": steps, "delta": delta}
+        for adjacency in (Adjacency.ADD_REMOVE, Adjacency.REPLACE_ONE):
+            noise = sgd_noise_multiplier(epsilon=epsilon, adjacency=adjacency, **run)
+            spent = sgd_epsilon(noise_multiplier=noise, adjacency=adjacency, **run)
+            assert epsilon * (1 - 1e-6) < spent <= epsilon
+        of_users = group_noise_multiplier(epsilon=epsilon, group=5, **run)
+        assert group_epsilon(noise_multiplier=of_users, group=5, **run) <= epsilon
+
+
+@given(st.integers(2, 10**9), st.integers(1, 50))
+def test_an_automatic_delta_has_one_digit_and_is_below_what_it_may_be(records, releases):
+    delta = automatic_delta(records, releases)
+    assert 0 < delta <= max(records**-1.5, min(LEAST_DELTA, records**-1.1)) / releases
+    assert len(Decimal(rounded_up(delta)).normalize().as_tuple().digits) == 1
 
 
 def test_replacing_a_record_doubles_the_reach():

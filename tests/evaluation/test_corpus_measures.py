@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.errors import BadParameterError
+from tacit.errors import BadInputError, BadParameterError
 from tacit.evaluation.corpus import Labeled
 from tacit.evaluation.corpus.clouds import cloud_distances, energy_distance
 from tacit.evaluation.corpus.facts import facts_in, present_in, strings_of
@@ -148,3 +148,20 @@ def test_without_labels_and_test_file_the_rest_is_measured() -> None:
     assert "No learners" in names
     assert "No test file" in names
     assert "Distance of the clouds" in names
+
+
+def test_numbers_meet_the_bins_of_a_corpus_and_rows_without_a_label_are_left_out() -> None:
+    made = rows(60, 1)
+    stars = {"weather": 1, "music": "3.0", "food": None}
+    original = [{"text": text, "stars": stars[label]} for text, label in zip(made.texts, made.labels, strict=True)]
+    names = {1: "0 to 2", "3.0": "2 to 5"}
+    corpus = [{**row, "stars": names[row["stars"]]} for row in original if row["stars"] is not None]
+    options = {"label_column": "stars", "learners": "words", "pools": ["none"], "language_model": "none"}
+    report = tacit.evaluate_corpus(original, corpus, bins=[0, 2, 5], **options)
+    said = {finding.name: finding.sentence for finding in report.findings}
+    assert f"{60 - len(corpus)} of 60 originals have no label" in said["Rows without a label"]
+    assert "0.0%" in said["Proportions of labels"]
+    with pytest.raises(BadInputError, match=r"no label of the originals occurs in the corpus.*bins=0,2,4"):
+        tacit.evaluate_corpus(original, corpus, **options)
+    with pytest.raises(BadInputError, match="no row of the data in memory has a label in 'stars'"):
+        tacit.evaluate_corpus([{"text": "a", "stars": None}, {"text": "b", "stars": None}], corpus, **options)

@@ -126,6 +126,13 @@ def test_the_price_of_labels_is_a_part_of_the_promise() -> None:
     assert price_of_labels(by_user, 1.0, held).guarantee.unit.value == "user"
 
 
+def test_labels_and_sums_together_cost_no_more_than_was_asked_for() -> None:
+    """A card of 2.85001 for an epsilon of 2.85 would also be more than a ledger has charged."""
+    rows = [{"text": "a text", "label": "a"}] * 1_000
+    built = tacit.sketch(rows, epsilon=2.85, label_column="label", labels_from_data="private")
+    assert 2.85 * (1 - 1e-12) <= built.guarantee.epsilon <= 2.85
+
+
 def test_a_label_of_one_row_comes_out_as_seldom_as_delta_says() -> None:
     """A lone label passes the threshold with probability delta / 2 at most."""
     write([*usual(200), ("secret", "lone")])
@@ -268,3 +275,33 @@ def test_a_missing_column_and_a_file_without_rows(pool: str, capsys: pytest.Capt
     assert "no column 'nothing'" in capsys.readouterr().err
     with pytest.raises(BadInputError):
         tacit.synthesize("rows.csv", epsilon=1, column="text", label_column="nothing", labels=["a"])
+
+
+@pytest.mark.parametrize("labels", [{"labels": ("a", "b")}, {"labels_from_data": "private"}])
+def test_a_row_without_a_user_is_refused_however_it_says_so(folder: Path, labels: dict[str, object]) -> None:
+    rows = [{"text": "a text", "label": "ab"[row % 2], "user": f"u{row}"} for row in range(60)]
+    lines = [json.dumps(row if place != 7 else {"text": "a", "label": "a"}) for place, row in enumerate(rows)]
+    Path("rows.jsonl").write_text("\n".join(lines))
+    missing = [{**row, "user": value} for row, value in zip(rows, [None, float("nan"), "", "\u200b"], strict=False)]
+    for data in ("rows.jsonl", [*rows, missing[0]], [*rows, missing[1]], [*rows, missing[2]], [*rows, missing[3]]):
+        with pytest.raises(BadInputError, match="has no user: every row must belong to one"):
+            tacit.sketch(data, epsilon=1, label_column="label", user_column="user", **labels)  # type: ignore[arg-type]
+
+
+def test_users_have_one_budget_whatever_the_type_of_their_cells() -> None:
+    names = [7, 7.0, "7", " 7", "Ann Lee", "Ann  Lee", "Ann\u00a0Lee", "Ann Lee\u200b"]
+    rows = [{"text": "a text", "user": name} for name in names]
+    assert tacit.sketch(rows, epsilon=1, user_column="user").findings.users == 2
+
+
+def test_a_key_that_a_row_does_not_have_is_no_label(folder: Path) -> None:
+    Path("rows.jsonl").write_text('{"text": "one", "label": "a"}\n{"text": "two"}\n{"text": "three", "label": "b"}\n')
+    with pytest.warns(match="1 of 3 rows have a label that is not in the public list"):
+        built = tacit.sketch("rows.jsonl", epsilon=1, label_column="label", declare_labels_public=True)
+    assert built.sketch.labels == ("a", "b")
+
+
+def test_a_column_without_any_label_is_said_in_a_sentence() -> None:
+    for rows in ([{"text": "a", "label": None}], [{"text": "a", "label": " "}, {"text": "b", "label": float("nan")}]):
+        with pytest.raises(BadInputError, match="no row of the data in memory has a label in 'label'"):
+            tacit.sketch(rows, epsilon=1, label_column="label", declare_labels_public=True)

@@ -29,7 +29,7 @@ from tacit.training.ensemble.asking import Ensemble
 from tacit.training.ensemble.band import TOTAL, Band, public_weights
 from tacit.training.ensemble.folder import EnsembleFolder, is_ensemble
 from tacit.training.ensemble.promise import TokenBudget, band_for
-from tacit.training.ensemble.split import rows_of_shards, shard_of
+from tacit.training.ensemble.split import names_of_users, rows_of_shards, shard_of
 from tests.training.test_synthesis import small_model, small_rows, small_tokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore::tacit.errors.TacitWarning")
@@ -343,3 +343,8 @@ def test_the_promise_is_made_of_what_is_drawn() -> None:
     fields = ensemble_answers.TokenOrder.__dataclass_fields__
     assert "budget" in fields
     assert "epsilon" not in fields
+
+
+def test_spellings_of_a_user_are_in_one_shard():
+    names = names_of_users(["7", "7.0", "Jos\u00e9 ", "Jose\u0301", "other"], "user")
+    assert names == ["7", "7", "José", "José", "other"]

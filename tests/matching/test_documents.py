@@ -169,6 +169,17 @@ def test_a_document_is_about_as_long_as_it_should_be_and_repeats_no_sentence() -
     assert {len(document) for document in three.documents} == {3}
 
 
+@pytest.mark.parametrize(
+    "lengths", [TextLengths(None, (0, 0, 0, 1, 0, 0, 0, 0)), TextLengths(None, (0.5, 0, 0, 0.5, *[0] * 4))]
+)
+def test_there_are_as_many_documents_as_were_asked_for_however_few(lengths: TextLengths) -> None:
+    generator = np.random.default_rng(1)
+    public = PublicSentences(generator.integers(10, 300, size=3_000), np.zeros((3_000, 1), dtype=np.float32))
+    zero = np.zeros(3_000)
+    for rows in range(1, 31):
+        assert len(drawn_documents(zero, zero, rows, lengths, public, np.random.default_rng(rows))) == rows
+
+
 def test_sentences_of_a_document_lie_near_each_other() -> None:
     topics = np.repeat(np.eye(4, dtype=np.float32), 500, axis=0)
     public = PublicSentences(np.full(2_000, 50), topics)

@@ -105,8 +105,22 @@ def test_missing_column_lists_what_there_is() -> None:
         choose_columns(["id", "text"], ("txet",), ())
     with pytest.raises(BadInputError, match=r"did you mean 'TEXT'"):
         choose_columns(["id", "TEXT"], ("text",), ())
-    with pytest.raises(BadInputError, match="separates the columns"):
-        choose_columns(["id;text;label"], ("text",), ())
+
+
+@pytest.mark.parametrize(("mark", "advice"), [(";", "csv-semicolon"), ("\t", "format=tsv"), ("|", "convert the file")])
+def test_columns_that_another_mark_separates_are_not_taken_for_one(mark: str, advice: str) -> None:
+    for texts in (("text",), ()):  # a whole row would be taken for the text
+        with pytest.raises(BadInputError, match=advice):
+            choose_columns([f"id{mark}text{mark}label"], texts, ())
+
+
+def test_semicolons_separate_columns_where_the_format_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "excel.csv"
+    path.write_text('\ufeffid;text;price\n1;"one; two";3,50\n2;"a ""word""\nmore";4\n', encoding="utf-8")
+    with open_table(path, "csv-semicolon", ["text", "price"]) as table:
+        assert [values for _, values in table.rows()] == [["one; two", "3,50"], ['a "word"\nmore', "4"]]
+    write_columns(tmp_path / "out.csv", {"text": ["a;b", "c"]}, format="csv-semicolon")
+    assert (tmp_path / "out.csv").read_text() == 'text\n"a;b"\nc\n'
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz"])
@@ -144,7 +158,7 @@ def test_b8_names_of_a_schema_and_usual_names_are_listed(tmp_path: Path) -> None
 def test_ambiguous_columns() -> None:
     with pytest.raises(BadInputError, match="2 columns are called 'a'"):
         choose_columns(["a", "a", "b"], ("a",), ())
-    with pytest.raises(BadInputError, match="not both"):
+    with pytest.raises(BadInputError, match="one use"):
         choose_columns(["a", "b"], ("a",), ("a",))
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.text.identity import document_identity, name_identity
+from tacit.text.identity import document_identity, name_identity, user_name
 from tacit.text.tokens import join, normalize, split
 
 SPACES = st.text(" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u00a0\u2003\u2028\u3000\u200b\u00ad", max_size=3)
@@ -51,3 +51,10 @@ def test_a13_other_words_are_other_documents():
 def test_names_are_kept_but_for_white_space_and_composition():
     assert name_identity(" José\n") == name_identity("Jose\u0301") == "José"
     assert name_identity("aB") != name_identity("ab")
+
+
+@given(st.text(max_size=12), SPACES, SPACES)
+def test_spellings_of_a_name_that_look_alike_are_one_user(name, before, after):
+    for other in (before + name + after, unicodedata.normalize("NFD", name), name.replace(" ", "\u00a0 ")):
+        assert user_name(other) == user_name(name)
+    assert user_name(user_name(name)) == user_name(name)

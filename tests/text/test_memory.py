@@ -7,6 +7,7 @@ import pytest
 
 from tacit.errors import BadInputError
 from tacit.text.files import open_table
+from tacit.text.files.memory import memory_table
 
 
 def rows_of(data: object) -> tuple[tuple[str, ...], list[list[object]]]:
@@ -39,3 +40,11 @@ def test_what_is_no_table_is_a_sentence(data: object, code: str) -> None:
     with pytest.raises(BadInputError) as raised:
         rows_of(data)
     assert raised.value.code == code
+
+
+def test_what_pandas_calls_missing_is_missing_in_rows_too() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"text": ["a", None], "stars": [5, None], "day": pandas.to_datetime(["2026-01-02", None])})
+    rows = frame.convert_dtypes().to_dict("records")
+    assert [values[:2] for _, values in memory_table(rows).rows()] == [["a", 5], [None, None]]
+    assert next(values[2] for row, values in memory_table(rows).rows() if row == 2) is None

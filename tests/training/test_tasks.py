@@ -178,3 +178,8 @@ def test_c3_a_question_that_is_longer_than_the_length_stops_nothing(tokenizer): 
     record = task.encode(row, tokenizer, train=True)
     assert len(record["input_ids"]) <= 12
     assert row["context"][record["begins"][record["start"]] : record["ends"][record["end"]]] == "good"
+
+
+def test_a_missing_label_is_no_class():
+    with pytest.raises(BadInputError, match="row 2 has no label"):
+        task_named("classify")().learn([{"text": "a", "label": "x"}, {"text": "b", "label": " "}])

@@ -16,6 +16,7 @@ from tacit.account.sgd import sgd_epsilon  # noqa: E402
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tacit.guarantee import Adjacency, Unit  # noqa: E402
 from tacit.noise.source import StreamKey  # noqa: E402
+from tacit.text.identity import user_name  # noqa: E402
 from tacit.training import step as steps  # noqa: E402
 from tacit.training.clipping import MARGIN, FlatClipping  # noqa: E402
 from tacit.training.gradients import UNITS  # noqa: E402
@@ -27,7 +28,7 @@ from tacit.training.unit_step import PlainUnitStep, PrivateUnitStep  # noqa: E40
 from tacit.training.user_plans import ExamplePlan, UserPlan, UserTerms, compared  # noqa: E402
 from tacit.training.user_rows import UserRows  # noqa: E402
 from tacit.training.user_steps import check_users, drawn_by, prepare_units  # noqa: E402
-from tacit.training.users import Users, group_by_user, user_name  # noqa: E402
+from tacit.training.users import Users, group_by_user  # noqa: E402
 from tests.training.test_gradients import Recurrent, recurrent_loss  # noqa: E402
 from tests.training.zoo import batch  # noqa: E402
 

@@ -8,6 +8,7 @@ nothing at 1/n**2. So delta belongs well below 1/n.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 from tacit.errors import BadParameterError
 from tacit.noise.parameters import proper_delta
@@ -46,8 +47,9 @@ def automatic_delta(records: int, releases: int = 1) -> float:
     """
     count = float(max(records, 2))
     value = max(count**-1.5, min(LEAST_DELTA, count**-1.1)) / check_trials(releases)
-    digit = 10.0 ** math.floor(math.log10(value))
-    return float(math.floor(value / digit) * digit)
+    # Of its shortest decimal digits the first: 3e-05, and not 3.0000000000000004e-05.
+    digit, _, place = f"{Decimal(repr(value)):E}".partition("E")
+    return float(f"{digit[0]}e{place}")
 
 
 def check_trials(trials: int) -> int:

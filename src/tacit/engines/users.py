@@ -24,7 +24,7 @@ from tacit.errors import BadInputError, BadParameterError, NoGuaranteeError
 from tacit.guarantee import Guarantee, Unit
 from tacit.text.files import cell_string, text_value
 from tacit.text.files.formats import MISSING
-from tacit.text.identity import name_identity
+from tacit.text.identity import name_identity, user_name
 
 MODES = ("divide", "concatenate")
 Rows = Iterator[tuple[int, list[object]]]
@@ -128,7 +128,7 @@ class UserRule:
 
     def _key(self, value: object, row: int) -> bytes:
         """16 bytes per user, so that millions of them fit in memory."""
-        name = name_of(value)
+        name = user_name(name_of(value))  # which rows belong together; a ledger has a form of its own
         if not name:
             raise BadInputError(
                 "user-not-named",

@@ -105,8 +105,8 @@ def align(original: TextRows, released: TextRows) -> TextRows:
     return released if released.labels is not None else replace(released, labels=original.labels)
 
 
-def labeled(task: Task, rows: TextRows, label_column: str) -> Labeled:
-    """Texts and labels as the task wants them."""
+def labels_of(rows: TextRows, label_column: str) -> Sequence[str]:
+    """The labels of rows; empty where one is missing."""
     if rows.labels is None:
         raise BadInputError(
             "no-label-column",
@@ -114,7 +114,13 @@ def labeled(task: Task, rows: TextRows, label_column: str) -> Labeled:
             file=rows.name,
             column=label_column,
         )
-    for row, label in enumerate(rows.labels, start=1):
+    return rows.labels
+
+
+def labeled(task: Task, rows: TextRows, label_column: str) -> Labeled:
+    """Texts and labels as the task wants them."""
+    labels = labels_of(rows, label_column)
+    for row, label in enumerate(labels, start=1):
         if not label.strip():
             raise BadInputError(
                 "label-missing",
@@ -134,12 +140,12 @@ def labeled(task: Task, rows: TextRows, label_column: str) -> Labeled:
             given=len(rows.texts),
         )
     if task == "classification":
-        return Labeled(list(rows.texts[0]), list(rows.labels))
+        return Labeled(list(rows.texts[0]), list(labels))
     if task == "tagging":
-        return Labeled([text.split() for text in rows.texts[0]], [label.split() for label in rows.labels])
+        return Labeled([text.split() for text in rows.texts[0]], [label.split() for label in labels])
     pairs = list(zip(*rows.texts, strict=True))
-    return Labeled(pairs, list(rows.labels) if task == "pairs" else [_number(x, i, rows) for i, x in
-                                                                     enumerate(rows.labels, start=1)])  # fmt: skip
+    return Labeled(pairs, list(labels) if task == "pairs" else [_number(x, i, rows) for i, x in
+                                                                     enumerate(labels, start=1)])  # fmt: skip
 
 
 def _number(label: str, row: int, rows: TextRows) -> float:

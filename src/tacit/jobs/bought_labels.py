@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.account.delta import automatic_delta, check_delta
+from tacit.account.parts import in_two_parts
 from tacit.errors import BadInputError
 from tacit.guarantee import Adjacency, Guarantee, Unit, VoidReason
 from tacit.jobs.sketch_input import check_distinct_labels
@@ -28,7 +29,7 @@ from tacit.matching.labels import ListedLabels, label_name
 from tacit.mechanism import TEST_SEED_REASON
 from tacit.noise.source import new_source
 from tacit.text.files import cell_string, check_column, open_table
-from tacit.text.identity import name_identity
+from tacit.text.identity import user_name
 from tacit.training.vocabulary.contribution import Contribution
 from tacit.training.vocabulary.histogram import count_words, histogram_guarantee
 from tacit.training.vocabulary.word_noise import WordNoise, calibrate
@@ -73,7 +74,7 @@ def held_labels(config: SketchedRows) -> HeldLabels:
         for column in selected:
             check_column(column, table.columns)
         table.select(selected)
-        for _, values in table.rows():
+        for row, values in table.rows():
             names = [label_name(value) for value in values[: len(columns)]]
             held = [f"{column}{_BETWEEN}{name}" for column, name in zip(columns, names, strict=True) if name]
             different.update(held)
@@ -81,7 +82,9 @@ def held_labels(config: SketchedRows) -> HeldLabels:
             if config.user_column is None:
                 records.append(held)
             else:
-                users.setdefault(name_identity(cell_string(values[-1])), []).extend(held)
+                if not (user := user_name(cell_string(values[-1]))):
+                    raise BadInputError("no-user", "row {row:,} has no user: every row must belong to one", row=row)
+                users.setdefault(user, []).extend(held)
     by_user = config.user_column is not None
     return HeldLabels(list(users.values()) if by_user else records, columns, by_user)
 
@@ -95,8 +98,9 @@ def price_of_labels(config: SketchedRows, epsilon: float, held: HeldLabels) -> L
     contribution = (
         Contribution(1, "one") if single else Contribution(len(held.columns) * (MOST_OF_USER if held.by_user else 1))
     )
+    for_labels, for_sketch = in_two_parts(epsilon, SHARE)
     noise = calibrate(
-        epsilon=SHARE * epsilon,
+        epsilon=for_labels,
         delta=delta / 2,
         contribution=contribution,
         kind="laplace" if single else "gaussian",
@@ -104,7 +108,7 @@ def price_of_labels(config: SketchedRows, epsilon: float, held: HeldLabels) -> L
     unit = Unit.USER if held.by_user else Unit.RECORD
     promised = histogram_guarantee(noise, contribution, Adjacency.ADD_REMOVE, unit, None)
     promised = replace(promised, mechanism=MECHANISM)
-    return LabelPrice(contribution, noise, promised, epsilon - promised.epsilon, delta - promised.delta)
+    return LabelPrice(contribution, noise, promised, for_sketch, delta - promised.delta)
 
 
 def bought_labels(

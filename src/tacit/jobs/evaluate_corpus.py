@@ -20,7 +20,7 @@ from tacit.evaluation.corpus.public import rows_by_name
 from tacit.evaluation.corpus.report import CorpusMeasures, corpus_report
 from tacit.evaluation.corpus.wording import label_shares, wordings
 from tacit.evaluation.downstream import Labeled, split_rows
-from tacit.evaluation.rows import TextRows, labeled, read_rows
+from tacit.evaluation.rows import TextRows, labels_of, read_rows
 from tacit.jobs.config import Config, Group, Option, Varied
 from tacit.jobs.fields import (
     USUAL_POOLS,
@@ -34,10 +34,11 @@ from tacit.jobs.fields import (
     TestRows,
     UsualColumn,
 )
+from tacit.jobs.named_labels import LabelBins
 from tacit.jobs.running import on_its_device
 from tacit.jobs.sources import Source, needs_of_source
 from tacit.jobs.values import CommaSeparated
-from tacit.matching.labels import label_name
+from tacit.matching.labels import NO_LABEL, Bins, label_name
 from tacit.matching.pool import load_pool
 from tacit.needs import MODELS, Ability, needs_of_language_model
 from tacit.progress import WorkProgress, steps_of
@@ -73,6 +74,10 @@ class CorpusConfig(Config):
         Field(description="The column of labels in SYNTHETIC, if it is called otherwise."),
         Option(Group.DATA),
     ] = None
+    bins: Annotated[
+        LabelBins,
+        Field(description="The labels of the originals are numbers, and the corpus was made with these bins."),
+    ] = ()
     test: Annotated[
         TestRows,
         Field(description="Originals that the corpus was not made of, to test learners on and to know chance from; "
@@ -131,14 +136,24 @@ def run(config: CorpusConfig, progress: WorkProgress | None = None, *, figures: 
     """The report on a corpus; it reads private rows and is private. With `figures`, drawings too."""
     original = _read(config.original, config.column, config.label_column, config.format)
     synthetic = _read(config.synthetic, config.synthetic_column or config.column, _label_of_synthetic(config), None)
+    bins = Bins(config.bins) if config.bins else None
     test = None
     if config.test is not None:
-        test = _rows(_read(config.test, config.column, config.label_column, None), config.label_column)
-    train, released = _rows(original, config.label_column), _rows(synthetic, config.label_column)
+        test = _rows(_read(config.test, config.column, config.label_column, None), config.label_column, bins)
+    train, released = _rows(original, config.label_column, bins), _rows(synthetic, config.label_column)
+    if not set(train.labels) & set(released.labels):
+        raise BadInputError(
+            "no-label-in-common",
+            "no label of the originals occurs in the corpus: name the column of labels in each "
+            "({option.label_column}, {option.synthetic_label_column}), and for numbers the bins that the corpus was "
+            "made with ({option.bins[0,2,4]})",
+        )
     pool = [sentence for name in config.pool_names for sentence in load_pool(name).sentences]
     steps = steps_of(progress)
 
     remarks = [] if test is not None else [_no_test_file(config.label_column is not None)]
+    if len(train) < len(original):
+        remarks.append(_without_label(len(original) - len(train), len(original)))
     scores = None
     if config.label_column is not None:
         part, tested = (train, test) if test is not None else _split(train)
@@ -211,14 +226,23 @@ def _text_column(source: object, label_column: str | None, format: str | None) -
         return choose_columns(table.columns, (), kept).texts
 
 
-def _rows(rows: TextRows, label_column: str | None) -> Labeled:
-    """Texts and labels by their names, so that 3, 3.0 and " 3" are one label, as for a sketch."""
+def _rows(rows: TextRows, label_column: str | None, bins: Bins | None = None) -> Labeled:
+    """Texts and labels by their names, so that 3, 3.0 and " 3" are one label, as for a sketch; numbers by their bins.
+    Rows without a label are left out: a class of them is in no corpus."""
     if not len(rows):
         raise BadInputError("no-rows", "{name} has no rows", name=rows.name)
     if label_column is None:
         return Labeled(list(rows.texts[0]), [UNLABELED] * len(rows))
-    named = labeled("classification", rows, label_column)
-    return Labeled(named.texts, [label_name(label) for label in named.labels])
+    names = [label_name(label) for label in labels_of(rows, label_column)]
+    if bins is not None:
+        places = bins.places([], names).tolist()
+        names = [UNLABELED if place == NO_LABEL else bins.names[place] for place in places]
+    kept = [row for row, name in enumerate(names) if name != UNLABELED]
+    if not kept:
+        raise BadInputError(
+            "no-labels", "no row of {name} has a label in '{column}'", name=rows.name, column=label_column
+        )
+    return Labeled([rows.texts[0][row] for row in kept], [names[row] for row in kept])
 
 
 def _split(rows: Labeled) -> tuple[Labeled, Labeled]:
@@ -228,6 +252,14 @@ def _split(rows: Labeled) -> tuple[Labeled, Labeled]:
 
 def _texts(rows: Labeled) -> list[str]:
     return [str(text) for text in rows.texts]
+
+
+def _without_label(left_out: int, rows: int) -> Finding:
+    return Finding(
+        "Rows without a label",
+        Light.NONE,
+        f"{left_out:,} of {rows:,} originals have no label (or one in no bin) and were left out.",
+    )
 
 
 def _no_test_file(learned: bool) -> Finding:

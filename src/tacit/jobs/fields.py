@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from tacit.devices import check_device
 from tacit.jobs.config import Group, Option, Varied
 from tacit.jobs.sources import Source
-from tacit.jobs.values import CommaSeparated, StrategyName, named_values, number_or_auto, split_at_commas
+from tacit.jobs.values import LabelNames, StrategyName, named_values, number_or_auto, split_at_commas
 from tacit.precision import TrainingPrecision
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ Labels = Annotated[
 ]
 CountedLabels = Annotated[
     Labels[tuple[str, ...]],
-    CommaSeparated,
+    LabelNames,
     Field(description="All labels, from public knowledge; rows with any other are left out."),
     Varied(metavar="A,B,C"),
 ]
@@ -116,8 +116,8 @@ DeclareLabelsPublic = Annotated[
 ]
 Format = Annotated[
     str | None,
-    Field(description="Format of the input (txt, csv, tsv, tsv-raw, jsonl, parquet, or with .gz), if its name does "
-          "not tell."),
+    Field(description="Format of the input (txt, csv, csv-semicolon, tsv, tsv-raw, jsonl, parquet, or with .gz), if "
+          "its name does not tell."),
     Option(Group.DATA),
 ]  # fmt: skip
 PrivateFormat = Annotated[str | None, Field(description="Format of PRIVATE and its test files."), Option(Group.DATA)]

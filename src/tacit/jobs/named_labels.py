@@ -1,16 +1,24 @@
-"""The values of several label columns as options write them: `stars=1,2,3`."""
+"""The values of label columns as options write them: `0,2,4`, and `stars=1,2,3` where there are several."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
 
 from tacit.errors import BadParameterError
-from tacit.jobs.config import option_twice
-from tacit.jobs.values import split_at_commas
+from tacit.jobs.config import Group, Option, option_twice
+from tacit.jobs.values import label_names, split_at_commas
 
 NamedLabels = tuple[tuple[str, tuple[str, ...]], ...]
 NamedEdges = tuple[tuple[str, tuple[float, ...]], ...]
+LabelBins = Annotated[
+    tuple[float, ...],
+    BeforeValidator(split_at_commas),
+    Field(description="The label column holds numbers: public edges of their bins."),
+    Option(Group.DATA, comma_separated=True, metavar="0,2,4"),
+]
 
 
 def named_labels(value: Any) -> object:
@@ -18,7 +26,7 @@ def named_labels(value: Any) -> object:
     if value is None:
         return ()
     if isinstance(value, Mapping):
-        return tuple((str(column), tuple(names)) for column, names in value.items())
+        return tuple((str(column), label_names(names)) for column, names in value.items())
     return tuple(_named_column(item) for item in ([value] if isinstance(value, str) else value))
 
 

@@ -44,7 +44,7 @@ from tacit.places import refuse_existing
 from tacit.progress import StepProgress, WorkProgress, steps_of
 from tacit.text.files import write_columns
 from tacit.text.files.partial import write_together
-from tacit.text.identity import name_identity
+from tacit.text.identity import user_name
 from tacit.training.vocabulary.ngrams import UnitRuns, phrase_terms, released_phrases
 
 COMMAND = "tacit vocabulary ngrams"
@@ -184,7 +184,7 @@ def _units(config: NgramsConfig, progress: StepProgress) -> UnitRuns:
     for block in row_source(config, progress)():
         for place, text in enumerate(block.texts):
             row += 1
-            name = str(row) if config.user_column is None else name_identity(block.users[place])
+            name = str(row) if config.user_column is None else user_name(block.users[place])
             if not name:
                 raise BadInputError("no-user", "row {row:,} has no user: every row must belong to one", row=row)
             units.add(name, text, lowercase=not config.cased)

@@ -29,7 +29,7 @@ from tacit.jobs.fields import (
     UsualColumn,
 )
 from tacit.text.files import cell_string, choose_columns, open_table, text_value
-from tacit.text.identity import name_identity
+from tacit.text.identity import user_name
 
 if TYPE_CHECKING:
     from tacit.documents.language_models import CausalModel
@@ -99,7 +99,7 @@ def private_records(
         table.select([text, *kept])
         for number, values in table.rows():
             cells = dict(zip([text, *kept], values, strict=True))
-            user = "" if config.user_column is None else name_identity(cell_string(cells[config.user_column]))
+            user = "" if config.user_column is None else user_name(cell_string(cells[config.user_column]))
             if config.user_column is not None and not user:
                 raise BadInputError("no-user", "row {row:,} has no user: every row must belong to one", row=number)
             rows.append(

@@ -17,6 +17,7 @@ from tacit.matching.pure import pure_map
 from tacit.matching.sums import BLOCK_ROWS, RowBlock, RowSource
 from tacit.progress import StepProgress
 from tacit.text.files import TableReader, cell_string, check_column, choose_columns, open_table, text_value
+from tacit.text.files.memory import name_of
 
 USUAL_TOPICS = 64
 MOST_DECLARED = 10_000
@@ -92,6 +93,10 @@ def _declared_labels(config: SketchedRows, column: str) -> tuple[str, ...]:
         for _, values in table.rows():
             names.add(label_name(values[0]))
             check_distinct_labels(column, len(names), MOST_DECLARED)
+    if not names - {""}:
+        raise BadInputError(
+            "no-labels", "no row of {name} has a label in '{column}'", name=name_of(config.data), column=column
+        )
     return tuple(sorted(names - {""}))
 
 

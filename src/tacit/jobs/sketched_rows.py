@@ -29,9 +29,9 @@ from tacit.jobs.fields import (
     Topics,
     UsualColumn,
 )
-from tacit.jobs.named_labels import NamedEdges, NamedLabels, named_labels, with_label_columns
+from tacit.jobs.named_labels import LabelBins, NamedEdges, NamedLabels, named_labels, with_label_columns
 from tacit.jobs.sources import needs_of_source
-from tacit.jobs.values import CommaSeparated, sentences_or_auto
+from tacit.jobs.values import sentences_or_auto
 from tacit.needs import Ability, needs_of_ledger
 from tacit.text.files.memory import is_standard_input
 
@@ -69,12 +69,7 @@ class SketchedRows(Config):
         Field(description="The label of the list as which rows with any other label count."),
         Option(Group.DATA, metavar="LABEL"),
     ] = None
-    bins: Annotated[
-        tuple[float, ...],
-        CommaSeparated,
-        Field(description="The label column holds numbers: public edges of their bins."),
-        Option(Group.DATA, comma_separated=True, metavar="0,2,4"),
-    ] = ()
+    bins: LabelBins = ()
     bins_of: Annotated[
         NamedEdges,
         BeforeValidator(named_labels),

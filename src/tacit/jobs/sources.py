@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,11 +38,13 @@ def needs_of_rows(source: object) -> list[Ability]:
 
 
 def _still_there(source: object) -> object:
-    """The source; paths as text."""
+    """The source; paths as text, and rows that come once as a list, since jobs read them as often as they need to."""
     if isinstance(source, str) and source == IN_MEMORY:
         raise BadInputError(
             "data-were-in-memory", "these options were written down for data in memory, which is gone: name a file"
         )
+    if isinstance(source, Iterator):
+        return list(source)
     return source if is_in_memory(source) else str(source)
 
 

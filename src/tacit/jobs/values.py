@@ -18,6 +18,19 @@ def split_at_commas(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
+def label_names(value: Any) -> Any:
+    """Labels as texts: `a,b` as a list, and numbers as they are read in a cell.
+
+    >>> label_names([0, 1, True])
+    ('0', '1', 'True')
+    """
+    names = split_at_commas(value)
+    if not isinstance(names, list | tuple):
+        return names
+    plain = [name.item() if hasattr(name, "item") else name for name in names]
+    return tuple(str(name) if isinstance(name, int | float) else name for name in plain)
+
+
 def named_values(value: Any) -> object:
     """`("limit=100", …)` as a mapping from names to values; mappings with plain names.
 
@@ -119,3 +132,5 @@ StrategyName = AfterValidator(_strategy_name)
 """Refuses a strategy that there is not, before anything is read or loaded."""
 CommaSeparated = BeforeValidator(split_at_commas)
 """Lets `a,b` stand for a list."""
+LabelNames = BeforeValidator(label_names)
+"""The same for labels, which may be numbers in Python."""

@@ -28,6 +28,8 @@ CANDIDATES = 16
 SHARPNESS_OF_DOCUMENTS = 2.0
 SPARE = 1.1
 """Sentences that are drawn beyond the expected number, because documents end between two sentences."""
+MORE, MOST_DEALS = 1.3, 12
+"""Where the sentences did not suffice for all documents, so many times as many are drawn, so often at most."""
 DIRECTIONS = 32
 LARGEST_PART = 0.1
 """Of the sentences of the pools, the part that one label may use before sentences are repeated."""
@@ -84,6 +86,11 @@ def drawn_documents(
         repeats = max(most_repeats, math.ceil(count / (LARGEST_PART * len(scores))))
         return drawn_rows(flatter[:, None], domain, np.array([count]), generator, most_repeats=repeats)
 
+    def dealt(drawn: DrawnRows) -> list[Ids]:
+        deck = _Deck(drawn.sentences, public, generator)
+        each = (deck.document(goal, counted=lengths.sentences is not None) for goal in goals.tolist())
+        return [document for document in each if len(document)]
+
     if lengths.sentences is None:
         goals = lengths.drawn_characters(rows, generator)
         drawn = draw(rows)
@@ -92,9 +99,12 @@ def drawn_documents(
     else:
         goals = np.full(rows, lengths.sentences)
         drawn = draw(rows * lengths.sentences)
-    deck = _Deck(drawn.sentences, public, generator)
-    dealt = [deck.document(goal, counted=lengths.sentences is not None) for goal in goals.tolist()]
-    documents = [document for document in dealt if len(document)]
+    documents = dealt(drawn)
+    for _ in range(MOST_DEALS):  # few documents may need more than is to be expected
+        if len(documents) == rows:
+            break
+        drawn = draw(math.ceil(MORE * len(drawn)) + 1)
+        documents = dealt(drawn)
     return DrawnDocuments(
         [drawn.sentences[document] for document in documents],
         np.array([float(drawn.weights[document].mean()) for document in documents]),

@@ -31,6 +31,7 @@ from tacit.matching.whole_numbers import whole_vectors
 from tacit.noise.source import public_generator
 from tacit.progress import StepProgress
 from tacit.text.files import ArrowCell
+from tacit.text.files.formats import MISSING
 
 NO_LABEL = -1
 """The place of a row that has no label of the rule."""
@@ -69,7 +70,7 @@ def label_name(value: object) -> str:
         value = value.as_py()
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+    if value is None or value is MISSING or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     name = " ".join(str(value).split())
     return name.partition(".")[0] if _WHOLE_NUMBER.fullmatch(name) else name

@@ -25,7 +25,7 @@ from tacit.matching.features import L1, FeatureMap, TextFeatures
 from tacit.matching.labels import NO_LABEL, PublicLabels
 from tacit.matching.sides import check_room, lines_per_row, side_entries, side_size
 from tacit.matching.whole_numbers import GRID
-from tacit.text.identity import name_identity
+from tacit.text.identity import user_name
 
 BLOCK_ROWS = 4_096
 MOST_NUMBERS = 1 << 26
@@ -191,7 +191,7 @@ def _by_user(
 
 
 def _user_key(user: str, row: int) -> bytes:
-    name = name_identity(user)
+    name = user_name(user)
     if not name:
         raise BadInputError("no-user", "row {row:,} has no user: every row must belong to one", row=row)
     return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -13,7 +13,9 @@ with another word, or one letter more, is another document; so is one that diffe
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from decimal import Decimal
 from typing import Final
 
 from tacit.text.tokens import normalize
@@ -46,3 +48,27 @@ def document_identity(text: str) -> str:
 def name_identity(name: str) -> str:
     """The same for all spellings of one name: white space around it, and how Unicode composes it, make no other."""
     return unicodedata.normalize("NFC", name).strip()
+
+
+def user_name(name: str) -> str:
+    """The same for all spellings of one user, and "" where no user is named.
+
+    White space in and around a name, what nobody sees of it (characters without a width), and how Unicode composes its
+    letters, make no second person. Nor does it how a number was stored: a column with a missing value becomes one of
+    floating-point numbers in some libraries. Taking two names for one protects both; capitals make another name.
+
+    >>> user_name("7.0"), user_name(" 7 "), user_name("1e3"), user_name("Ann  Lee\u200b"), user_name("nan")
+    ('7', '7', '1000', 'Ann Lee', '')
+    """
+    invisible = () if name.isascii() else [character for character in name if unicodedata.category(character) == "Cf"]
+    seen = name.translate(dict.fromkeys(map(ord, invisible)))
+    cleaned = " ".join(name_identity(seen).split())
+    if cleaned == "nan":
+        return ""
+    if not WRITTEN_AS_FLOAT.fullmatch(cleaned):
+        return cleaned
+    whole = Decimal(cleaned)
+    return str(int(whole)) if whole == whole.to_integral_value() else cleaned
+
+
+WRITTEN_AS_FLOAT: Final = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30}([eE][+-]?[0-9]{1,2})?|[eE][+-]?[0-9]{1,2})")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Final
 
 from tacit.errors import BadInputError
-from tacit.text.identity import name_identity
+from tacit.text.identity import user_name
 
 
 @dataclass(frozen=True)
@@ -33,28 +30,6 @@ class Users:
 
     def fingerprint(self) -> str:
         return hashlib.blake2b(repr(self.rows).encode(), digest_size=16).hexdigest()
-
-
-def user_name(name: str) -> str:
-    """The same for all spellings of one user, and "" where no user is named.
-
-    Names are compared as everywhere (`tacit.text.identity`): white space around them, and how Unicode composes their
-    letters, make no second person. Nor does it how a number was stored: a column with a missing value becomes one of
-    floating-point numbers in some libraries. Taking two names for one protects both.
-
-    >>> user_name("7.0"), user_name(" 7 "), user_name("1e3"), user_name("nan")
-    ('7', '7', '1000', '')
-    """
-    cleaned = name_identity(name)
-    if cleaned == "nan":
-        return ""
-    if not WRITTEN_AS_FLOAT.fullmatch(cleaned):
-        return cleaned
-    whole = Decimal(cleaned)
-    return str(int(whole)) if whole == whole.to_integral_value() else cleaned
-
-
-WRITTEN_AS_FLOAT: Final = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30}([eE][+-]?[0-9]{1,2})?|[eE][+-]?[0-9]{1,2})")
 
 
 def group_by_user(names: Sequence[str], column: str = "user") -> Users:

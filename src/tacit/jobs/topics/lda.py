@@ -23,7 +23,7 @@ from tacit.matching.topics.naming import SENTENCES, short_name
 from tacit.matching.words import words_of
 from tacit.noise.source import StreamKey
 from tacit.progress import StepProgress, WorkProgress, steps_of
-from tacit.text.identity import name_identity
+from tacit.text.identity import user_name
 from tacit.training.plan import TrainingPlan
 from tacit.training.topics.lda import BOUND, ETA, Bags, fitted_lda
 
@@ -67,7 +67,7 @@ def _bags(config: TopicsConfig, progress: StepProgress) -> Bags:
     for block in row_source(config, progress)():
         for place, text in enumerate(block.texts):
             row += 1
-            name = str(row) if config.user_column is None else name_identity(block.users[place])
+            name = str(row) if config.user_column is None else user_name(block.users[place])
             if not name:
                 raise BadInputError("no-user", "row {row:,} has no user: every row must belong to one", row=row)
             words = words_of(text[:LONGEST_CHARACTERS])

@@ -1,7 +1,7 @@
 """Tables of text as streams: one row at a time in, one block at a time out, memory independent of the file's size.
 
-Formats: `txt` (a line is a document), `csv`, `tsv`, `tsv-raw` (tabs without any quoting), `jsonl` and `parquet`; all
-but parquet also gzipped (`.gz`). `-` is standard input.
+Formats: `txt` (a line is a document), `csv`, `csv-semicolon`, `tsv`, `tsv-raw` (tabs without any quoting), `jsonl` and
+`parquet`; all but parquet also gzipped (`.gz`). `-` is standard input.
 """
 
 from tacit.text.files.arrow import ArrowCell

@@ -12,7 +12,7 @@ from typing import Final
 from tacit.errors import BadInputError
 
 STANDARD_STREAM: Final = "-"
-KINDS: Final = ("txt", "csv", "tsv", "tsv-raw", "jsonl", "parquet")
+KINDS: Final = ("txt", "csv", "csv-semicolon", "tsv", "tsv-raw", "jsonl", "parquet")
 TEXT_COLUMN: Final = "text"
 
 _SUFFIXES: Final = {
@@ -187,6 +187,7 @@ def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[
                     "line, use {option.format[txt]} for one text per line, or name the column with {option.columns} if "
                     "it is one",
                 )
+            refuse_other_separator(columns)
             texts = columns
         elif TEXT_COLUMN in columns:
             texts = (TEXT_COLUMN,)
@@ -202,8 +203,8 @@ def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[
     if both:
         raise BadInputError(
             "rewritten-and-kept",
-            "the column '{column}' cannot be rewritten and kept as it is: name it in {option.columns} or in "
-            "{option.keep}, not both",
+            "the column '{column}' is named as the text and for something else as well (a label, a user, a column that "
+            "is kept): each column has one use",
             column=both[0],
         )
     chosen = rewritten | copied
@@ -251,15 +252,29 @@ def check_column(name: str, columns: Sequence[str]) -> None:
         column for column in columns if column.strip().lower() == name.strip().lower()
     ]
     hint = f" (did you mean {' or '.join(repr(column) for column in close)}?)" if close else ""
-    separator = next((mark for mark in (";", "\t", "|") if len(columns) == 1 and mark in columns[0]), None)
-    if separator is not None:
-        hint = f" (the header holds {separator!r}: if that separates the columns, convert the file to csv or tsv)"
+    refuse_other_separator(columns)
     raise BadInputError(
         "no-such-column",
         "there is no column '{column}'{hint}: this file has {columns}",
         column=name,
         hint=hint,
         columns=_listed(columns),
+    )
+
+
+def refuse_other_separator(columns: Sequence[str]) -> None:
+    """Refuse a file that is separated by another mark than its format says: only one column was found, and its name
+    holds that mark."""
+    mark = next((each for each in (";", "\t", "|") if len(columns) == 1 and each in columns[0]), None)
+    if mark is None:
+        return
+    advice = {";": "add {option.format[csv-semicolon]}", "\t": "add {option.format[tsv]}"}
+    raise BadInputError(
+        "other-separator",
+        "the columns seem to be separated by {mark!r}: "
+        + advice.get(mark, "convert the file to csv or tsv")
+        + ", or rename the column if it is one",
+        mark=mark,
     )
 
 

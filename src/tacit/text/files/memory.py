@@ -36,9 +36,11 @@ class MemoryTable(TableReader):
 
     def rows(self) -> Iterator[tuple[int, list[object]]]:
         selected = [self._values[column] for column in self.selected]
+        pandas = sys.modules.get("pandas")
+        missing = () if pandas is None else (pandas.NA, pandas.NaT)
         for row, values in enumerate(zip(*selected, strict=True), start=1):
             self._read = row
-            yield row, [_plain(value) for value in values]
+            yield row, [None if any(value is each for each in missing) else _plain(value) for value in values]
 
     def bytes_read(self) -> int:
         """Rows in place of bytes, in `size_bytes` as well."""
@@ -87,13 +89,13 @@ def memory_table(data: object, name: str = NAME) -> MemoryTable:
 
 def memory_columns(data: object) -> Mapping[str, Sequence[object]]:
     """The columns of data in memory, by name."""
-    if isinstance(data, Mapping):
-        return {str(column): list(values) for column, values in data.items()}
     # Data can only be of a library that has been imported already.
     for library, convert in (("pandas", _pandas), ("pyarrow", _arrow), ("datasets", _datasets)):
         module = sys.modules.get(library)
         if module is not None and (columns := convert(module, data)) is not None:
             return columns
+    if isinstance(data, Mapping):
+        return {str(column): list(values) for column, values in data.items()}
     items = list(cast("Iterable[object]", data))
     rows = [item for item in items if isinstance(item, Mapping)]
     if len(rows) == len(items):
@@ -127,7 +129,19 @@ def _datasets(datasets: ModuleType, data: object) -> Mapping[str, Sequence[objec
         raise BadInputError(
             "several-data-sets", "this holds several data sets ({names}): give one of them", names=", ".join(data)
         )
-    return {name: list(data[name]) for name in data.column_names} if isinstance(data, datasets.Dataset) else None
+    if not isinstance(data, datasets.Dataset):
+        return None
+    return {name: [named_class(data.features[name], value) for value in data[name]] for name in data.column_names}
+
+
+def named_class(feature: object, value: object) -> object:
+    """A cell of a data set of the library `datasets`, classes by their names in place of their numbers."""
+    if isinstance(value, list):
+        inner = getattr(feature, "feature", None)
+        return [named_class(inner, item) for item in value]
+    if hasattr(feature, "int2str") and isinstance(value, int):
+        return feature.int2str(value) if value >= 0 else None  # -1 stands for no class
+    return value
 
 
 # The way back ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Literal, Self, TypedDict
+from typing import Final, Literal, Self, TypedDict
 
 from tacit.errors import BadInputError, TacitError
 from tacit.text.files.formats import (
@@ -69,7 +69,7 @@ class TableReader(ABC):
         return [places[column] for column in self.selected]
 
     def _empty(self) -> BadInputError:
-        return BadInputError("file-is-empty", "{name} is empty: there is nothing to rewrite", name=self.name)
+        return BadInputError("file-is-empty", "{name} is empty: there is nothing to read", name=self.name)
 
 
 def open_table(
@@ -157,7 +157,7 @@ class SeparatedTable(_LineTable):
 
     def __init__(self, source: InputBytes, kind: str) -> None:
         super().__init__(source)
-        self._separator = "comma" if kind == "csv" else "tab"
+        self._separator = SEPARATORS.get(kind, "tab")
         allow_long_cells()
         self._reader = csv.reader(self._record_lines(), strict=True, **dialect(kind))
         self._record_start = 1
@@ -214,7 +214,7 @@ class SeparatedTable(_LineTable):
             hint = ", or use {option.format[tsv-raw]} if the file has no quoting at all"
             raise BadInputError(
                 "not-a-csv-row",
-                "{place} {problem}" + ("" if self._separator == "comma" else hint),
+                "{place} {problem}" + (hint if self._separator == "tab" else ""),
                 place=self._place(),
                 problem=problem,
             ) from None
@@ -237,6 +237,10 @@ class SeparatedTable(_LineTable):
         return f"row {self._row} (line {self._record_start})" if self._row else "the header"
 
 
+SEPARATORS: Final = {"csv": "comma", "csv-semicolon": "semicolon"}
+"""The names of what separates columns, where that is no tab."""
+
+
 class Dialect(TypedDict, total=False):
     """Settings of the csv module."""
 
@@ -247,8 +251,8 @@ class Dialect(TypedDict, total=False):
 
 def dialect(kind: str) -> Dialect:
     """The dialect by which the csv module reads and writes a kind of separated file."""
-    if kind == "csv":
-        return {"delimiter": ","}
+    if kind in SEPARATORS:
+        return {"delimiter": ";" if kind == "csv-semicolon" else ","}
     if kind == "tsv":
         return {"delimiter": "\t"}
     return {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}

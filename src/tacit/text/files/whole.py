@@ -7,6 +7,7 @@ saved with `save_to_disk`, or `hf:NAME:SPLIT` from the hub (`hf:nyu-mll/glue,sst
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,8 +18,8 @@ from tacit.errors import BadInputError, require
 from tacit.places import refuse_taken_file
 from tacit.text.files.arrow import ArrowCell
 from tacit.text.files.encoders import encoder_for
-from tacit.text.files.formats import FileFormat, check_columns, format_of
-from tacit.text.files.memory import is_in_memory, source_name
+from tacit.text.files.formats import MISSING, FileFormat, check_columns, format_of
+from tacit.text.files.memory import is_in_memory, named_class, source_name
 from tacit.text.files.partial import storage_error
 from tacit.text.files.tables import open_table
 
@@ -73,10 +74,12 @@ def write_columns(path: Path, columns: dict[str, list[str]], *, force: bool = Fa
 
 
 def cell_string(value: object) -> str:
-    """A cell as a string; a missing one is empty, a list is joined by spaces (words and their tags), and what has named
-    parts is JSON, also in a list."""
+    """A cell as a string; a missing one is empty (null, a key that is not there, a number that is none), a list is
+    joined by spaces (words and their tags), and what has named parts is JSON, also in a list."""
     if isinstance(value, ArrowCell):
         value = value.as_py()
+    if value is MISSING or (isinstance(value, float) and math.isnan(value)):
+        return ""
     if isinstance(value, dict) or (isinstance(value, list | tuple) and any(isinstance(item, dict) for item in value)):
         return json.dumps(value, ensure_ascii=False, default=str)
     if isinstance(value, list | tuple):
@@ -144,14 +147,4 @@ def _loaded(path: str) -> Dataset:
 
 def _of_data_set(data: Dataset, columns: Sequence[str], optional: Sequence[str], rest: bool) -> dict[str, list[str]]:
     wanted = _wanted(data.column_names, columns, optional, rest)
-    return {name: [cell_string(_named(data.features[name], value)) for value in data[name]] for name in wanted}
-
-
-def _named(feature: object, value: object) -> object:
-    """Classes by their names instead of their numbers."""
-    if isinstance(value, list):
-        inner = getattr(feature, "feature", None)
-        return [_named(inner, item) for item in value]
-    if hasattr(feature, "int2str") and isinstance(value, int) and value >= 0:
-        return feature.int2str(value)
-    return value
+    return {name: [cell_string(named_class(data.features[name], value)) for value in data[name]] for name in wanted}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from tacit.text.identity import name_identity
+from tacit.text.identity import user_name
 from tacit.training.users import group_by_user
 
 
@@ -32,4 +32,4 @@ def rows_of_shards(owners: Sequence[str], shards: int, key: bytes) -> list[list[
 def names_of_users(names: Sequence[str], column: str) -> list[str]:
     """The names by which users are known, one for each row; a row that belongs to nobody is refused."""
     group_by_user(names, column)
-    return [name_identity(name) for name in names]
+    return [user_name(name) for name in names]

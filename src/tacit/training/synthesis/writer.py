@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tacit.account.parts import in_two_parts
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Unit
@@ -70,10 +71,14 @@ class Budget:
         return math.isfinite(self.epsilon)
 
     def for_counts(self, *, counted: bool) -> float:
-        return self.epsilon * self.count_share if counted else 0.0
+        if not counted:
+            return 0.0
+        return in_two_parts(self.epsilon, self.count_share)[0] if self.private else self.epsilon
 
     def for_training(self, *, counted: bool) -> float:
-        return self.epsilon - self.for_counts(counted=counted) if self.private else self.epsilon
+        if not (counted and self.private):
+            return self.epsilon
+        return in_two_parts(self.epsilon, self.count_share)[1]
 
 
 @dataclass

@@ -88,6 +88,11 @@ class Classification(Labeling):
 
     def learn(self, rows: Sequence[Row]) -> None:
         self.check_rows(rows)
+        for number, row in enumerate(rows, 1):
+            if not row["label"].strip():
+                raise BadInputError(
+                    "label-missing", "row {row:,} has no label: fill it in, or leave such rows out", row=number
+                )
         observed = sorted({row["label"] for row in rows})
         if not self.labels:
             self.labels = observed

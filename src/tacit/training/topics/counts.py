@@ -22,7 +22,7 @@ import numpy as np
 
 from tacit.arrays import Ids, Integers
 from tacit.errors import BadInputError
-from tacit.text.identity import name_identity
+from tacit.text.identity import user_name
 from tacit.training.vocabulary.contribution import Contribution
 
 STEPS = 1 << 20
@@ -64,7 +64,7 @@ class UnitCounts:
 
     def _add_to_user(self, user: str, cell: int, words: Sequence[str]) -> None:
         assert self._users is not None
-        name = name_identity(user)
+        name = user_name(user)
         if not name:
             raise BadInputError("no-user", "row {row:,} has no user: every row must belong to one", row=self._records)
         texts = self._users.setdefault(name, _UserTexts())

@@ -21,6 +21,7 @@ from fractions import Fraction
 import numpy as np
 
 from tacit.account.delta import automatic_delta, check_delta
+from tacit.account.parts import in_two_parts
 from tacit.arrays import Floats, Ids
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason, check_epsilon
 from tacit.mechanism import TEST_SEED_REASON
@@ -102,7 +103,7 @@ def topic_noise(terms: TopicTerms, cells: int, units: int, *, secure: bool) -> T
     check_epsilon(terms.epsilon)
     delta = automatic_delta(units) if terms.delta is None else terms.delta
     check_delta(delta, units)
-    for_cells, for_words = _parts(terms.epsilon)
+    for_cells, for_words = in_two_parts(terms.epsilon, CELL_SHARE)
     scale = math.ceil(STEPS / Fraction(for_cells))
     contribution = Contribution(terms.most_words)
     words = calibrate(epsilon=for_words, delta=delta, contribution=contribution)
@@ -114,15 +115,6 @@ def topic_noise(terms: TopicTerms, cells: int, units: int, *, secure: bool) -> T
     if not secure:
         promised = promised.voided(TEST_SEED_REASON, VoidReason.TEST_SEED)
     return TopicNoise(scale, words, promised)
-
-
-def _parts(epsilon: float) -> tuple[float, float]:
-    """The budgets of cells and words, which together are not above the whole."""
-    for_cells = float(CELL_SHARE * Fraction(epsilon))
-    for_words = epsilon - for_cells
-    while Fraction(for_cells) + Fraction(for_words) > Fraction(epsilon):
-        for_words = math.nextafter(for_words, 0.0)
-    return for_cells, for_words
 
 
 def _cells_guarantee(epsilon: float, scale: int, cells: int, unit: Unit, terms: TopicTerms) -> Guarantee:

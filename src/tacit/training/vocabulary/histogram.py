@@ -29,7 +29,7 @@ from tacit.arrays import Floats
 from tacit.errors import BadInputError
 from tacit.guarantee import Adjacency, Guarantee, Model, Notion, Provenance, Unit, VoidReason
 from tacit.noise.source import new_source
-from tacit.text.identity import name_identity
+from tacit.text.identity import user_name
 from tacit.training.vocabulary.contribution import Contribution
 from tacit.training.vocabulary.word_noise import WordNoise, calibrate
 
@@ -71,7 +71,7 @@ def units_of(
         return
     of_user: dict[str, list[str]] = {}
     for row, (user, text) in enumerate(zip(users, texts, strict=True), 1):
-        name = name_identity(user)
+        name = user_name(user)
         if not name:
             raise BadInputError("user-not-named", "row {row} has no user: every row must belong to one", row=row)
         of_user.setdefault(name, []).extend(words(text))
