@@ -88,7 +88,8 @@ torch.set_num_threads(1)
 words = transformers.PreTrainedTokenizerFast.from_pretrained({words!r})
 team = Team.from_environment()
 for strategy in ("full", "lora"):
-    run = make_run(words, Path({folder!r}) / strategy, seed=1, steps=6, team=team, settings={{"strategy": strategy}})
+    settings = {{"strategy": strategy, "average": 0.5}}
+    run = make_run(words, Path({folder!r}) / strategy, seed=1, steps=6, team=team, settings=settings)
     run.shard, run.model = True, without_dropout_for(run.model, strategy)
     step = run._step
     held = {{}}
@@ -117,7 +118,7 @@ class StoppedError(Exception):
 
 
 def started(**more):
-    run = make_run(words, Path({folder!r}) / "stopped", seed=1, steps=6, team=team, **more)
+    run = make_run(words, Path({folder!r}) / "stopped", seed=1, steps=6, team=team, settings={{"average": 0.5}}, **more)
     run.shard, run.model = True, without_dropout_for(run.model, "full")
     return run
 
@@ -174,7 +175,8 @@ def sharded(tokenizer, tmp_path_factory):  # noqa: F811
 
 @pytest.mark.parametrize("strategy", ["full", "lora"])
 def test_a_model_in_parts_learns_what_a_whole_one_does(strategy, sharded, tokenizer, tmp_path):  # noqa: F811
-    alone = make_run(tokenizer, tmp_path / "one", seed=1, steps=6, settings={"strategy": strategy})
+    settings = {"strategy": strategy, "average": 0.5}
+    alone = make_run(tokenizer, tmp_path / "one", seed=1, steps=6, settings=settings)
     alone.model = without_dropout_for(alone.model, strategy)
     alone.run()
     two = torch.load(sharded / f"{strategy}.pt", weights_only=True)

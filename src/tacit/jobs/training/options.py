@@ -136,6 +136,12 @@ class TaskTraining(TaskRows, EitherNeighbors):
     start_seed: StartSeed = None
     clipping: Clipping = "flat"
     schedule: Schedule = "linear"
+    average: Annotated[
+        float | None,
+        Field(gt=0, le=1, description="Save the mean of the weights after each of the last steps, not the last "
+              "weights: over this share of all steps. It costs no budget and evens out noise."),
+        Option(Group.TRAINING, metavar="SHARE"),
+    ] = None  # fmt: skip
     labels: Annotated[
         Labels[tuple[str, ...]],
         BeforeValidator(_label_names),
