@@ -7,7 +7,6 @@ import json
 import math
 import os
 import stat
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +15,6 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tacit.account import sgd as account  # noqa: E402
 from tacit.account.delta import (  # noqa: E402
     LEAST_DELTA,
     automatic_delta,
@@ -46,7 +44,8 @@ from tests.training.zoo import batch, build  # noqa: E402
 GOOD, BAD = "good fine great happy", "bad poor awful sad"
 
 
-sgd_noise_multiplier = lru_cache(account.sgd_noise_multiplier)
+FOR_EPSILON_8 = 1.1407
+"""The noise multiplier of 80 steps at a sampling rate of .2 and a delta of 4e-4: to calibrate it takes seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +83,7 @@ def make_run(tokenizer, folder, **changes):
     data = rows()
     task.learn(data)
     steps = changes.pop("steps", 80)
-    multiplier = sgd_noise_multiplier(epsilon=8.0, sampling_rate=0.2, steps=80, delta=4e-4)
-    plan = TrainingPlan(len(data), 200, steps, multiplier, 4e-4)
+    plan = TrainingPlan(len(data), 200, steps, FOR_EPSILON_8, 4e-4)
     settings = TrainingSettings(learning_rate=1e-2, model="tiny", checkpoint_every=5, **changes.pop("settings", {}))
     return TrainingRun(task, tiny(tokenizer, task), tokenizer, data, plan, settings, folder, **changes)
 

@@ -21,6 +21,8 @@ from tacit.training.clipping import MARGIN, FlatClipping  # noqa: E402
 from tacit.training.gradients import UNITS  # noqa: E402
 from tacit.training.gradients.check import ENGINES  # noqa: E402
 from tacit.training.plan import TrainingPlan  # noqa: E402
+from tacit.training.public_gradients import Preconditioned  # noqa: E402
+from tacit.training.sixteen import in_sixteen  # noqa: E402
 from tacit.training.step import PrivateStep  # noqa: E402
 from tacit.training.team import Team  # noqa: E402
 from tacit.training.unit_step import PlainUnitStep, PrivateUnitStep  # noqa: E402
@@ -49,19 +51,24 @@ def model_of_steps():
     return Recurrent().eval()
 
 
-def user_step(engine="taps", *, users=USERS, most=4, physical=32, most_together=3, bound=BOUND, model=None):
+def user_step(
+    engine="taps", *, users=USERS, most=4, physical=32, most_together=3, bound=BOUND, model=None, sixteen=False,
+    public=None,
+):  # fmt: skip
     """A step that draws users and adds next to no noise."""
     model = model_of_steps() if model is None else model
     worker = ENGINES[engine](model, recurrent_loss)
     worker.learn(*PROBES)
+    if sixteen:
+        worker.loss = in_sixteen(worker.loss, torch.device("cpu"))
     rows = UserRows(users, most)
     size = len(users)
     plan = UserPlan(size, size, 1, 1e-9, 1e-3, group=most, examples=rows.counted)
-    trial = prepare_units(plan, worker, model, PROBES, sixteen=False)
-    assert not trial.alone
+    trial = prepare_units(plan, worker, model, PROBES, sixteen=sixteen)
+    assert trial.alone is sixteen
     return PrivateUnitStep(
         plan, collate, physical, lengths=np.full(sum(SIZES), 9), engine=worker, clipping=FlatClipping(bound),
-        rows=rows, most_together=most_together,
+        rows=rows, most_together=0 if trial.alone else most_together, public=public,
     )  # fmt: skip
 
 
@@ -174,6 +181,43 @@ def test_a_user_more_moves_the_sum_by_at_most_the_bound(physical, most_together,
     assert moved <= BOUND
     if scale > 1.0:
         assert moved > 0.99 * BOUND, "a canary that is not clipped shows nothing"
+
+
+def test_with_16_bits_the_gradient_of_a_user_depends_on_no_other():
+    """To the last bits of single precision, where the rounding of 16 bits would be a thousand times as large: each user
+    beside all others, and in a step of one's own."""
+    together = summed(user_step(sixteen=True, physical=3))
+    exact = summed(user_step(physical=3))
+    alone = {name: torch.zeros_like(value) for name, value in together.items()}
+    for number in range(len(USERS)):
+        step = user_step(sixteen=True, physical=3)
+        step.draw = lambda step, key, number=number: np.array([number])
+        for name, value in summed(step).items():
+            alone[name] += value
+    assert distance(together, alone) < 1e-6 * BOUND
+    assert 1e-4 * BOUND < distance(together, exact) < 0.1 * BOUND, "it is computed with 16 bits, and nearly right"
+
+
+@pytest.mark.parametrize("most_together", [0, 3, 100])
+def test_public_gradients_scale_the_gradient_of_a_user_before_it_is_clipped(most_together):
+    """Against autograd: the mean over the rows of a user, times the scales, is one vector with one bound."""
+    model = model_of_steps()
+    plan = UserPlan(10, 10, 1, 1e-9, 1e-3, group=4, examples=40)
+    public = Preconditioned(plan, collate, model=model, loss=recurrent_loss, rows=20)
+    step = user_step(model=model, most_together=most_together, public=public)
+    ours = summed(step)
+    scales = public._scales
+    assert max(float(value.max() / value.min()) for value in scales.values()) > 2.0
+    parameters = expected_parameters(step)
+    expected = {name: torch.zeros_like(value) for name, value in ours.items()}
+    for rows in step.rows.of(np.arange(len(USERS)), 0, StreamKey.from_test_seed(5)):
+        losses = recurrent_loss(model, collate(rows.tolist()))
+        made = dict(zip(parameters, torch.autograd.grad(losses.mean(), list(parameters.values())), strict=True))
+        made = {name: value * scales[name] for name, value in made.items()}
+        norm = math.sqrt(sum(float(value.double().square().sum()) for value in made.values()))
+        for name, value in made.items():
+            expected[name] += min(1.0, BOUND / norm) * value
+    assert distance(ours, expected) < 1e-3 * BOUND * len(USERS)
 
 
 def example_step(users, *, batch_size, most, model, scale=1.0):
