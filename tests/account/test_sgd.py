@@ -7,8 +7,11 @@ import sys
 from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tacit.account import classic_rdp_epsilon, group_privacy, sgd_epsilon, sgd_noise_multiplier
+from tacit.account.groups import group_epsilon, group_noise_multiplier
 from tacit.account.renyi import renyi_divergence
 from tacit.errors import BadParameterError, MissingExtraError
 from tacit.guarantee import Adjacency
@@ -194,6 +197,22 @@ def test_noise_for_a_target(adjacency):
     assert 0.995 < sgd_epsilon(noise_multiplier=noise, **run) <= 1.0
     full = {**run, "sampling_rate": 1.0}
     assert sgd_epsilon(noise_multiplier=sgd_noise_multiplier(epsilon=7.0, **full), **full) == pytest.approx(7.0)
+
+
+@given(
+    epsilon=st.floats(0.01, 100.0), delta=st.floats(1e-12, 1e-2), steps=st.integers(1, 2_000), group=st.integers(1, 9)
+)
+@settings(max_examples=60)
+def test_the_noise_of_full_batches_is_never_reported_above_the_target(epsilon, delta, steps, group):
+    """Not by a unit in the last place either: the least sigma and its epsilon round on their own."""
+    record = sgd_noise_multiplier(epsilon=epsilon, sampling_rate=1.0, steps=steps, delta=delta)
+    user = group_noise_multiplier(epsilon=epsilon, sampling_rate=1.0, group=group, steps=steps, delta=delta)
+    shared = {"sampling_rate": 1.0, "steps": steps, "delta": delta}
+    for spent in (
+        sgd_epsilon(noise_multiplier=record, **shared),
+        group_epsilon(noise_multiplier=user, group=group, **shared),
+    ):
+        assert epsilon * (1.0 - 1e-9) < spent <= epsilon
 
 
 def test_more_noise_fewer_steps_smaller_lots_cost_less():

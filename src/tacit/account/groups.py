@@ -70,7 +70,7 @@ from tacit.account.sgd import (
 )
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency
-from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
+from tacit.noise.gaussian import gaussian_epsilon, repeated_gaussian_multiplier
 from tacit.noise.parameters import positive
 
 LEAST_PROBABILITY = 2.0**-80
@@ -114,7 +114,7 @@ def group_noise_multiplier(
             epsilon=epsilon, sampling_rate=sampling_rate, steps=steps, delta=delta, tolerance=tolerance
         )
     if sampling_rate == 1:
-        return analytic_gaussian_sigma(epsilon, delta, float(group)) * math.sqrt(steps)
+        return repeated_gaussian_multiplier(epsilon, delta, float(group), steps)
     return least_multiplier(
         lambda multiplier, interval: _epsilon(sampling_rate, group, multiplier, steps, delta, interval),
         epsilon,

@@ -36,7 +36,7 @@ from tacit.account.delta import check_delta
 from tacit.account.renyi import epsilon_of_order, renyi_divergence, renyi_epsilon
 from tacit.errors import BadParameterError, require
 from tacit.guarantee import Adjacency
-from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
+from tacit.noise.gaussian import gaussian_epsilon, repeated_gaussian_multiplier
 from tacit.noise.parameters import positive, proper_delta
 
 Method = Literal["pld", "rdp"]
@@ -90,7 +90,7 @@ def sgd_noise_multiplier(
     check_run(sampling_rate, steps, delta, records, adjacency)
     positive(epsilon, "epsilon")
     if sampling_rate == 1:
-        return analytic_gaussian_sigma(epsilon, delta, reach(adjacency)) * math.sqrt(steps)
+        return repeated_gaussian_multiplier(epsilon, delta, reach(adjacency), steps)
 
     return least_multiplier(
         lambda multiplier, interval: _sampled_epsilon(sampling_rate, multiplier, steps, delta, adjacency, interval),
