@@ -69,11 +69,11 @@ def rows(count=1000, seed=0):
     return made
 
 
-def tiny(tokenizer, task):
+def tiny(tokenizer, task, layers=1):
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=32, pad_token_id=0, **task.model_options(),
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=layers, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=32, pad_token_id=0, **task.model_options(),
     )  # fmt: skip
     return transformers.BertForSequenceClassification(config)
 

@@ -28,11 +28,14 @@ from tacit.training.team import Team  # noqa: E402
 from tacit.training.user_plans import UserPlan  # noqa: E402
 from tacit.training.user_rows import UserRows  # noqa: E402
 from tacit.training.users import group_by_user  # noqa: E402
-from tests.training.test_run import make_run, tokenizer  # noqa: E402, F401
+from tests.training.test_run import make_run, tiny, tokenizer  # noqa: E402, F401
 
 WHOLE = {"quantile": "full", "users": "bias"}
 """The strategies of runs in which each of two processes holds the whole model."""
-SHARDED = {"full": "full", "lora": "lora", "sharded quantile": "full", "sharded banded": "lora"}
+SHARDED = {
+    "full": "full", "lora": "lora", "sharded quantile": "full", "sharded banded": "lora", "sharded again": "full",
+    "sharded bf16": "full", "sharded bf16 again": "lora",
+}  # fmt: skip
 """The strategies of runs in which each holds a part of it."""
 
 
@@ -41,12 +44,16 @@ def run_of(kind, words, folder, team=None, *, shard=False):
     strategy = {**WHOLE, **SHARDED}[kind]
     clipping = "quantile" if "quantile" in kind else "flat"
     settings = {"strategy": strategy, "average": 0.5, "clipping": clipping, "physical": 100}
+    settings["gradient_checkpointing"] = "again" in kind
+    settings["precision"] = "bf16" if "bf16" in kind else "float32"
     run = make_run(words, folder, seed=1, steps=6, team=team or Team(), settings=settings)
     if kind == "sharded banded":
         run.plan = BandedPlan(1000, 200, 6, 5.0, 4e-4, factor=banded_factor(6, 3))
     if kind == "users":
         run.plan = UserPlan(250, 50, 6, 5.0, 4e-4, group=3, examples=750)
         run.user_rows = UserRows(group_by_user([f"user {number // 4}" for number in range(1000)]), 3)
+    if kind in SHARDED:
+        run.model = tiny(words, run.task, layers=2)
     run.model, run.shard = without_dropout_for(run.model, strategy), shard
     return run
 
@@ -79,10 +86,12 @@ def stopped(run):
 PROGRAM = """
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 import torch
 import transformers
 sys.path.insert(0, {root!r})
+from transformers.models.bert.modeling_bert import BertLayer
 from tests.training.test_team import SHARDED, WHOLE, run_of, stopped
 from tacit.training.sharding import own_rows
 from tacit.training.team import Team
@@ -91,6 +100,17 @@ torch.set_num_threads(1)
 folder = Path({folder!r})
 words = transformers.PreTrainedTokenizerFast.from_pretrained(folder / "words")
 team = Team.from_environment()
+
+
+passes, forward = Counter(), BertLayer.forward
+
+
+def counted(layer, *args, **more):
+    passes["layer"] += 1
+    return forward(layer, *args, **more)
+
+
+BertLayer.forward = counted
 
 
 def keep(run, name):
@@ -105,9 +125,10 @@ for kind in WHOLE:
 for kind in SHARDED:
     run = run_of(kind, words, folder / kind, team, shard=True)
     made_by = run._step
-    held = {{}}
+    held, passes = {{}}, Counter()
     def seen():
         made = made_by()
+        passes.clear()
         whole = made.run
         def stepped(number, key):
             facts = whole(number, key)
@@ -116,6 +137,7 @@ for kind in SHARDED:
             held["own"] = sum(own_rows(p).numel() for p in run.model.parameters())
             held["gradients"] = sum(own_rows(p.grad).numel() for p in parameters)
             held["trained"] = sum(p.numel() for p in parameters)
+            held["passes"] = passes.total()
             return facts
         made.run = stepped
         return made
@@ -170,6 +192,14 @@ def alone(tokenizer, tmp_path_factory):  # noqa: F811
         run.run()
         torch.save({name: value.detach() for name, value in run.model.named_parameters()}, folder / f"{kind}.pt")
     return folder
+
+
+def test_layers_of_sharded_runs_were_computed_again_and_with_16_bits(together):
+    """Otherwise the comparisons show nothing: twice as many passes, and weights that are off by bits that are cut."""
+    passes = {kind: json.loads((together / f"{kind}-0.json").read_text())["passes"] for kind in SHARDED}
+    assert passes["sharded again"] - passes["full"] > 0.9 * passes["full"] / 2
+    exact, rounded = weights(together / "full.pt"), weights(together / "sharded bf16.pt")
+    assert 1e-5 < max(float((rounded[name] - value).abs().max()) for name, value in exact.items()) < 0.1
 
 
 def weights(place):
@@ -253,7 +283,11 @@ def test_noise_in_pieces_is_the_same_for_parts(monkeypatch):
 
 @pytest.mark.parametrize(
     ("settings", "code"),
-    [({}, "nobody-to-share-with"), ({"strategy": "bias"}, "not-sharded"), ({"precision": "bf16"}, "not-sharded")],
+    [
+        ({}, "nobody-to-share-with"),
+        ({"strategy": "bias"}, "not-sharded"),
+        ({"public_gradients": "blend"}, "not-sharded"),
+    ],
 )
 def test_what_is_not_sharded_is_refused_before_any_work(settings, code):
     team = Team(0, 1) if code == "nobody-to-share-with" else Team(0, 2)

@@ -282,6 +282,7 @@ class TrainingRun:
         shapes = None
         if sixteen:
             engine.loss = in_sixteen(engine.loss, device)
+        shards = in_parts(self.model, engine, probes, self.team, device) if self.shard else None
         if sixteen and not isinstance(self.plan, UserPlan):
             shapes = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
             deviation = max(deviation, shapes(physical))
@@ -290,7 +291,6 @@ class TrainingRun:
         summed = max(checked.sum_deviation, units.deviation)
         self.checked = replace(checked, padding_deviation=deviation, sum_deviation=summed)
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
-        shards = in_parts(self.model, engine, probes, self.team, device) if self.shard else None
         return private_step(
             self.plan, self.user_rows, shared, engine=engine, clipping=clipping, model=self.model,
             public=self._public(), shapes=shapes, alone=units.alone, shards=shards,
