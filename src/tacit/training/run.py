@@ -283,10 +283,14 @@ class TrainingRun:
         if sixteen:
             engine.loss = in_sixteen(engine.loss, device)
         shards = in_parts(self.model, engine, probes, self.team, device) if self.shard else None
-        if sixteen and not isinstance(self.plan, UserPlan):
-            shapes = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
-            deviation = max(deviation, shapes(physical))
-            shared = (*shared[:3], shapes_of(encoded.rows, self.task.length), *shared[4:])
+        if sixteen:
+            trial = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
+            alone = isinstance(self.plan, UserPlan)
+            physical, off = trial.fitting(physical, self.warn, alone=alone, shrinks=not self.shard)
+            deviation = max(deviation, off)
+            shapes = None if alone else trial
+            lengths = encoded.lengths if alone else shapes_of(encoded.rows, self.task.length)
+            shared = (collate, physical, self.warn, lengths, *shared[4:])
         units = prepare_units(self.plan, engine, trained, probes, sixteen=sixteen)
         summed = max(checked.sum_deviation, units.deviation)
         self.checked = replace(checked, padding_deviation=deviation, sum_deviation=summed)
