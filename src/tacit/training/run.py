@@ -281,7 +281,7 @@ class TrainingRun:
             compute_again(trained, engine, probes)
         shapes = None
         if sixteen:
-            engine.loss = in_sixteen(engine.loss, device)
+            engine.loss = in_sixteen(engine.loss, device, keep_copies=not self.shard)
         shards = in_parts(self.model, engine, probes, self.team, device) if self.shard else None
         if sixteen:
             trial = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)

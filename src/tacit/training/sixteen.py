@@ -60,11 +60,15 @@ def check_sixteen_bits(device: torch.device, most_rows: int = 1) -> None:
         )
 
 
-def in_sixteen(loss: Loss, device: torch.device) -> Loss:
-    """The same losses, with the layers of the model computed in 16 bits; losses themselves have 32."""
+def in_sixteen(loss: Loss, device: torch.device, *, keep_copies: bool = True) -> Loss:
+    """The same losses, with the layers of the model computed in 16 bits; losses themselves have 32.
+
+    keep_copies   whether copies of weights with 16 bits are kept until the end of a forward pass, for weights that are
+                  used several times; without, those of a sharded layer go with it
+    """
 
     def computed(model: nn.Module, batch: Batch) -> Tensor:
-        with torch.autocast(device.type, torch.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16, cache_enabled=keep_copies):
             losses = loss(model, batch)
         return losses.float()
 
