@@ -2,6 +2,7 @@
 
     python benchmarks/dp_quality.py                    # all cells, 3 seeds: about 4 hours of one core
     python benchmarks/dp_quality.py --sets pos --seeds 1
+    python benchmarks/dp_quality.py --sets sst2 --privacy private --average 0.3 --schedule constant
 
 Each cell (data set, privacy, seed) is a training run of its own; its score is kept in the results file, so a stopped
 program goes on where it was. Settings were chosen on the development rows of the first seed; scores are of test rows.
@@ -38,6 +39,14 @@ class Choice(NamedTuple):
     batch: int
     rate: float
     bound: float = 0.0
+    average: float | None = None
+    schedule: str = "linear"
+
+    @property
+    def name(self) -> str:
+        """All settings; of the last two those that are not as usual."""
+        more = [f"average {self.average}"] if self.average is not None else []
+        return " ".join([*map(str, self[:5]), *more, *([] if self.schedule == "linear" else [self.schedule])])
 
 
 GOALS = {"sst2": "at most .04 below non-private", "pos": "at least .78 macro-F1"}
@@ -65,7 +74,7 @@ def score(data: str, rows: list[dict[str, str]], found: list[str]) -> float:
 
 
 def run_cell(data: str, privacy: str, seed: int, work: Path, choice: Choice) -> dict[str, float]:
-    strategy, epochs, batch, rate, bound = choice
+    strategy, epochs, batch, rate, bound, average, schedule = choice
     rows = rows_of(data, "train")
     task = Classification(length=64, smoothing=0.1) if data == "sst2" else Tagging(length=64)
     task.learn(rows)
@@ -79,9 +88,9 @@ def run_cell(data: str, privacy: str, seed: int, work: Path, choice: Choice) -> 
     )
     settings = TrainingSettings(
         learning_rate=rate, strategy=strategy, model="minilm", physical=64, checkpoint_every=1000, clipping="flat",
-        bound=bound or 1.0,
+        bound=bound or 1.0, average=average, schedule=schedule,
     )  # fmt: skip
-    folder = work / f"{data}-{privacy}-{'-'.join(map(str, choice))}-{seed}"
+    folder = work / f"{data}-{privacy}-{choice.name.replace(' ', '-')}-{seed}"
     resume = run_state(folder) is RunState.UNFINISHED
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)
@@ -113,6 +122,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int)
     parser.add_argument("--rate", type=float)
     parser.add_argument("--bound", type=float)
+    parser.add_argument("--average", type=float, help="save the mean weights of this share of the steps, the last ones")
+    parser.add_argument("--schedule", choices=("linear", "cosine", "constant"))
     given = parser.parse_args()
     torch.set_num_threads(1)
     cells: dict[str, dict[str, float]] = json.loads(given.results.read_text()) if given.results.exists() else {}
@@ -120,9 +131,17 @@ def main() -> None:
         for data in given.sets.split(","):
             for privacy in given.privacy.split(","):
                 usual = CHOICES[data, privacy]
-                asked = (given.strategy, given.epochs, given.batch, given.rate, given.bound)
+                asked = (
+                    given.strategy,
+                    given.epochs,
+                    given.batch,
+                    given.rate,
+                    given.bound,
+                    given.average,
+                    given.schedule,
+                )
                 choice = Choice(*(u if a is None else a for a, u in zip(asked, usual, strict=True)))
-                name = f"{data} {privacy} {' '.join(map(str, choice))} seed {seed}"
+                name = f"{data} {privacy} {choice.name} seed {seed}"
                 if name not in cells:
                     print(name, flush=True)
                     cells[name] = run_cell(data, privacy, seed, given.work, choice)
@@ -134,12 +153,12 @@ def show_table(cells: dict[str, dict[str, float]]) -> None:
     groups: dict[str, list[dict[str, float]]] = {}
     for name, cell in cells.items():
         groups.setdefault(name.rpartition(" seed ")[0], []).append(cell)
-    print(f"\n{'cell':44} {'seeds':>5} {'dev':>7} {'test':>7} {'(sd)':>7} {'noise':>6} {'CPU s':>7}")
+    print(f"\n{'cell':60} {'seeds':>5} {'dev':>7} {'test':>7} {'(sd)':>7} {'noise':>6} {'CPU s':>7}")
     for name, found in sorted(groups.items()):
         tests = [cell["test"] for cell in found]
         spread = stdev(tests) if len(tests) > 1 else 0.0
         print(
-            f"{name:44} {len(found):5} {mean(c['dev'] for c in found):7.4f} {mean(tests):7.4f} {spread:7.4f} "
+            f"{name:60} {len(found):5} {mean(c['dev'] for c in found):7.4f} {mean(tests):7.4f} {spread:7.4f} "
             f"{found[0]['noise']:6.3f} {mean(c['cpu'] for c in found):7.0f}"
         )
     for data, goal in GOALS.items():

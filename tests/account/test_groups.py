@@ -133,8 +133,6 @@ def test_unlikely_numbers_of_examples_are_never_left_out():
 
 
 def test_what_cannot_be_accounted_is_refused():
-    with pytest.raises(BadParameterError, match="too small for"):
-        group_epsilon(sampling_rate=0.1, group=2, noise_multiplier=1.0, steps=100_000, delta=1e-12)
     for group in (0, 1_001):
         with pytest.raises(BadParameterError, match="between 1 and 1,000"):
             group_epsilon(sampling_rate=0.1, group=group, noise_multiplier=1.0, steps=1, delta=1e-5)

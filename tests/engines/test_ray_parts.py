@@ -605,6 +605,47 @@ def test_another_version_of_tacit_on_a_worker_is_refused(job: RewriteJob) -> Non
     assert "install one version on all machines" in str(outcomes.unpacked(row["payload"][0]))
 
 
+def test_a_worker_builds_the_mechanism_on_the_device_of_the_job(job: RewriteJob) -> None:
+    pytest.importorskip("torch")
+    from tacit.documents.dp_mlm import DPMLM
+
+    plan = pickle.loads(pickle.dumps(planned(job, find_data_set(job.input))))
+    there = replace(plan, mechanism=DPMLM, parameters=DPMLM(epsilon=50.0, device="cuda:7").get_params(deep=False))
+    with pytest.raises(BadParameterError, match="no device 'cuda:7' on this machine"):
+        PartWriter(there)._prepared()
+
+
+@pytest.mark.parametrize("device", ["cuda:7", "auto"])
+def test_encoders_of_workers_compute_on_the_device_of_the_job(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    """Of vectors and of measures; "auto" is the processor there, since machines of a cluster differ."""
+    pytest.importorskip("torch")
+    from tacit.devices import device_in_use
+    from tacit.jobs import cluster as on_cluster
+
+    def handed_out(_: Cluster, work: Callable[..., Any], items: list[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        for place, item in enumerate(items):
+            seen.append(item[-1])
+            yield place, work({}, *item)
+
+    seen: list[str] = []
+    monkeypatch.setattr(on_cluster, "TEXTS_AT_A_TIME", 2)
+    monkeypatch.setattr(on_cluster, "handed_out", handed_out)
+    monkeypatch.setattr(on_cluster, "device_in_use", lambda: device)
+    together = on_cluster.cluster_encoder(Cluster(None, 2), "static")
+    if device == "auto":
+        assert together.encode(["a b", "c", "d"]).shape == (3, together.dimension)
+        assert seen == ["cpu", "cpu"]
+        assert device_in_use() == "cpu"
+        return
+    for work in (
+        lambda: together.encode(["a", "b", "c"]),
+        lambda: on_cluster._measured({}, ["a"], ["a"], "exact", "static", "", 5, on_cluster.device_of_workers()),
+        lambda: on_cluster._with_vectors({}, (["a"], 1), encoder="static", device=on_cluster.device_of_workers()),
+    ):
+        with pytest.raises(BadParameterError, match="no device 'cuda:7' on this machine"):
+            work()
+
+
 def test_a_missing_ray_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 

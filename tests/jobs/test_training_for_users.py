@@ -15,6 +15,7 @@ pytest.importorskip("dp_accounting")
 from transformers import PreTrainedTokenizerBase
 
 import tacit
+from tacit.account.delta import automatic_delta
 from tacit.account.ledger import open_ledger
 from tacit.card import Card
 from tacit.errors import BadInputError, BadParameterError, TacitError
@@ -102,6 +103,30 @@ def test_users_are_promised_what_they_pay_for_and_a_stopped_run_goes_on(
         run(config("stopped", seed=3), shown)
     again = run(config("stopped", seed=3, resume=True))
     assert weights(again.folder) == weights(seeded.folder)
+
+
+@pytest.mark.parametrize(("sampling", "kind"), [("users", UserPlan), ("examples", ExamplePlan)])
+def test_16_bits_public_rows_trials_and_an_average_go_with_users(
+    folder: Path, tmp_path: Path, sampling: str, kind: type
+) -> None:
+    """All at once: what each adds to the card is there, and two trials have two budgets of a user."""
+    shown = Stopping()
+    public = [{"text": row["text"], "label": row["label"]} for row in rows(40, seed=5)]
+    config = TrainClassify(
+        data=folder / "data.csv", model=str(folder / "tiny"), output=tmp_path / "m", unit_sampling=sampling,
+        precision="bf16", physical=8, public_rows=public, trials=2, average=0.5,
+        **{**OPTIONS, "epsilon": 2, "delta": "auto"},
+    )  # fmt: skip
+    promised = run(config, shown).guarantee
+    assert isinstance(shown.plan, kind)
+    assert shown.plan.delta == pytest.approx(automatic_delta(USERS, 2))
+    assert promised.unit is Unit.USER
+    assert promised.epsilon == pytest.approx(2 * shown.plan.epsilon())
+    assert promised.delta == pytest.approx(2 * shown.plan.delta)
+    assert promised.parameters["public gradients"] == "precondition"
+    assert "16 bits" in str(promised.parameters["precision"])
+    assert "each of the last" in str(promised.parameters["saved weights"])
+    assert any(line.name == "public gradients" for line in promised.provenance)
 
 
 def test_a_run_does_not_go_on_with_rows_of_other_users(folder: Path, tmp_path: Path) -> None:

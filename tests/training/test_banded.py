@@ -127,6 +127,7 @@ def test_a_plan_accounts_for_the_steps_of_a_group() -> None:
     assert any("nobody learns which" in line for line in card.assumptions)
     whole = plan(bands=20)
     assert whole.rate == 1.0
+    assert all(plan(bands=20, epsilon=epsilon).epsilon() <= epsilon for epsilon in (0.5, 1.0, 3.0, 8.0))
     assert not any("nobody learns which" in line for line in whole.guarantee(
         steps=40, secure=True, what="a model", parameters={}).assumptions)  # fmt: skip
     replaced = plan(adjacency=Adjacency.REPLACE_ONE)

@@ -19,7 +19,7 @@ from tacit.training.user_plans import ExamplePlan, UserPlan  # noqa: E402
 from tacit.training.user_rows import UserRows  # noqa: E402
 from tacit.training.users import group_by_user  # noqa: E402
 from tests.training.pretend_device import MixedDevicesError, OnDevice, pretend_device  # noqa: E402
-from tests.training.test_run import tokenizer  # noqa: E402, F401
+from tests.training.test_run import MUCH_NOISE, tokenizer  # noqa: E402, F401
 from tests.training.test_tasks import ROWS, model_for  # noqa: E402
 from tests.training.zoo import MODELS, batch  # noqa: E402
 
@@ -84,15 +84,15 @@ def trained(name, strategy, words, folder, device, *, private=True, settings=(),
     task.learn(rows)
     torch.manual_seed(0)
     model = apply_strategy(model_for(task, words), strategy, rank=2)
-    plan = TrainingPlan(len(rows), 4, 2, 1.0, 1e-3)
+    plan = TrainingPlan(len(rows), 4, 2, MUCH_NOISE, 1e-3)
     if not private:
         plan = TrainingPlan.without_privacy(records=len(rows), batch=4, epochs=0.4)
     chosen = TrainingSettings(learning_rate=1e-2, model="tiny", strategy=strategy, **dict(settings))
     owned = UserRows(group_by_user([str(i % 5 if i % 3 else 7) for i in range(len(rows))]), 4) if users else None
     if owned is not None:
         count, counted = len(owned.users), owned.counted
-        draws_users = UserPlan(count, 3, 2, 1.0, 1e-3, group=4, examples=counted)
-        plan = draws_users if users == "users" else ExamplePlan(counted, 8, 2, 1.0, 1e-3, group=4, users=count)
+        draws_users = UserPlan(count, 3, 2, MUCH_NOISE, 1e-3, group=4, examples=counted)
+        plan = draws_users if users == "users" else ExamplePlan(counted, 8, 2, MUCH_NOISE, 1e-3, group=4, users=count)
     run = TrainingRun(task, model, words, rows, plan, chosen, folder, seed=1, device=device, user_rows=owned)
     run.run()
     weights = {n: on_processor(p.detach()) for n, p in run.model.named_parameters() if p.requires_grad}

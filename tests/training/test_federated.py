@@ -30,7 +30,7 @@ from tacit.training.gradients import UnsupportedModelError  # noqa: E402
 from tacit.training.plan import TrainingPlan  # noqa: E402
 from tacit.training.run import TrainingSettings  # noqa: E402
 from tacit.training.tasks import Classification  # noqa: E402
-from tests.training.test_run import rows, tiny, tokenizer  # noqa: E402, F401
+from tests.training.test_run import MUCH_NOISE, rows, tiny, tokenizer  # noqa: E402, F401
 
 FACTORS = [
     Toeplitz(),
@@ -492,7 +492,7 @@ def test_a_run_that_is_stopped_and_resumed_is_the_same_run(tokenizer, tmp_path, 
             raise HaltedError
 
     changes = {"seed": 1, "settings": {"clipping": clipping}, "local": LocalTraining(epochs=2, batch=2)}
-    plan = plan_named(kind, 1.0, steps=7)
+    plan = plan_named(kind, MUCH_NOISE, steps=7)
     whole = make_run(tokenizer, tmp_path / "whole", plan, **dict(changes))
     whole.run()
     with pytest.raises(HaltedError):

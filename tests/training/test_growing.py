@@ -26,7 +26,7 @@ from tests.training.zoo import batch, build  # noqa: E402
 
 
 def plan(**changes: object) -> GrowingPlan:
-    values: dict[str, object] = {"epsilon": 3.0, "records": 1_000, "batch": 100, "grow_to": 400, "epochs": 7.0}
+    values: dict[str, object] = {"epsilon": 1.0, "records": 1_000, "batch": 100, "grow_to": 400, "epochs": 7.0}
     return GrowingPlan.growing(**{**values, **changes})  # type: ignore[arg-type]
 
 
@@ -42,7 +42,7 @@ def test_sizes_double() -> None:
 
 def test_epsilon_is_kept_and_grows_with_the_steps() -> None:
     made = plan()
-    assert 2.97 < made.epsilon() <= 3.0
+    assert 0.99 < made.epsilon() <= 1.0
     assert 0 == made.epsilon(0) < made.epsilon(10) < made.epsilon(20) < made.epsilon()
     assert made.epsilon_at_most(13) >= made.epsilon(13)
     card = made.guarantee(steps=30, secure=True, what="a model", parameters={})

@@ -11,8 +11,9 @@ from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tacit.training.gradients import choose  # noqa: E402
 from tacit.training.gradients.loop import Loop  # noqa: E402
 from tacit.training.models import load_model  # noqa: E402
-from tacit.training.networks import HEADS, BiLstmConfig, Recurrent  # noqa: E402
+from tacit.training.networks import HEADS, BiLstmConfig  # noqa: E402
 from tacit.training.plan import TrainingPlan  # noqa: E402
+from tacit.training.recurrent import Recurrent  # noqa: E402
 from tacit.training.run import TrainingRun, TrainingSettings  # noqa: E402
 from tacit.training.start import is_from_scratch  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402

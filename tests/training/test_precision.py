@@ -124,6 +124,31 @@ def test_16_bits_are_refused_where_a_record_depends_on_those_beside_it(tokenizer
         ShapeTrial(engine, model, task, tokenizer, CPU)(4)
 
 
+@pytest.mark.parametrize("alone", [False, True], ids=["records", "units"])
+def test_memory_for_16_bits_is_tried_on_made_up_rows_of_the_largest_shape(alone, tokenizer):  # noqa: F811
+    """With dropout, which needs memory too; then no record can be what makes a part smaller for the others."""
+    task = Classification(length=32, labels=["neg", "pos"])
+    torch.manual_seed(0)
+    model = model_for(task, tokenizer).eval()
+    engine, _ = choose(model, task.loss, task.probes(tokenizer))
+    seen, said = [], []
+
+    def limited(network, numbers):
+        seen.append((*numbers["input_ids"].shape, network.training))
+        if len(numbers["input_ids"]) > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return task.loss(network, numbers)
+
+    engine.loss = in_sixteen(limited, CPU)
+    trial = ShapeTrial(engine, model, task, tokenizer, CPU)
+    rows, deviation = trial.fitting(8, said.append, alone=alone, shrinks=True)
+    assert (rows, len(said), model.training) == (2, 2, False)
+    assert deviation < 1e-5
+    assert seen[:3] == [(8, 32, True), (4, 32, True), (2, 32, True)]
+    with pytest.raises(torch.OutOfMemoryError):
+        trial.fitting(8, said.append, alone=alone, shrinks=False)
+
+
 # Layers that are computed again ---------------------------------------------------------------------------------------
 
 

@@ -42,8 +42,8 @@ They are worked out at every point of a grid and joined to a privacy-loss distri
 all digits; as the divergence is largest at x, an error of 1e-12 in it changes the value by its square. (The class for
 mixtures that the library has itself gives the same numbers, a hundred times slower, from an x that is rounded to 1e-6.)
 
-Where delta is too small for privacy-loss distributions (`account.sgd.ROUNDING`), it is refused: there is no Renyi bound
-of this pair here.
+Where delta is too small for privacy-loss distributions (`account.sgd.ROUNDING`), the Renyi bound of this pair is taken
+(`account.group_renyi`), which loses no digits.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
+from tacit.account.group_renyi import epsilon_of_curve, mixture_curve
 from tacit.account.sgd import (
     COARSE_INTERVAL,
     FINE_INTERVAL,
     ROUNDING,
     accounting_library,
     check_run,
-    full_batch_multiplier,
     least_multiplier,
     renyi_multiplier,
     sgd_epsilon,
@@ -71,7 +71,7 @@ from tacit.account.sgd import (
 )
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency
-from tacit.noise.gaussian import gaussian_epsilon
+from tacit.noise.gaussian import gaussian_epsilon, repeated_gaussian_multiplier
 from tacit.noise.parameters import positive
 
 LEAST_PROBABILITY = 2.0**-80
@@ -115,7 +115,7 @@ def group_noise_multiplier(
             epsilon=epsilon, sampling_rate=sampling_rate, steps=steps, delta=delta, tolerance=tolerance
         )
     if sampling_rate == 1:
-        return full_batch_multiplier(epsilon, delta, float(group), steps)
+        return repeated_gaussian_multiplier(epsilon, delta, float(group), steps)
     return least_multiplier(
         lambda multiplier, interval: _epsilon(sampling_rate, group, multiplier, steps, delta, interval),
         epsilon,
@@ -158,16 +158,15 @@ def _start(epsilon: float, rate: float, group: int, steps: int, delta: float) ->
 def _epsilon(rate: float, group: int, multiplier: float, steps: int, delta: float, interval: float) -> float:
     allowance = ROUNDING * max(steps, 16)
     if delta <= 2.0 * allowance:
-        raise BadParameterError(
-            "delta-too-small-for-groups",
-            "a delta of {delta:g} is too small for {steps:,} steps in which the examples of users are sampled: give a "
-            "delta above {least:.1g}, or sample users",
-            delta=delta,
-            steps=steps,
-            least=2.0 * allowance,
-        )
+        return epsilon_of_curve(_renyi_curve(rate, group, multiplier), steps, delta)
     step = losses_of_step(group, rate, multiplier, interval)
     return float(step.self_compose(steps).get_epsilon_for_delta(delta - allowance))
+
+
+@lru_cache(maxsize=256)
+def _renyi_curve(rate: float, group: int, multiplier: float) -> dict[float, float]:
+    pair = MixturePair.binomial(group, rate, multiplier)
+    return mixture_curve(pair.drawn, pair.probabilities, multiplier)
 
 
 def losses_of_step(group: int, rate: float, multiplier: float, interval: float) -> Any:

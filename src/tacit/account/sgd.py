@@ -36,7 +36,7 @@ from tacit.account.delta import check_delta
 from tacit.account.renyi import epsilon_of_order, renyi_divergence, renyi_epsilon
 from tacit.errors import BadParameterError, require
 from tacit.guarantee import Adjacency
-from tacit.noise.gaussian import analytic_gaussian_sigma, gaussian_epsilon
+from tacit.noise.gaussian import gaussian_epsilon, repeated_gaussian_multiplier
 from tacit.noise.parameters import positive, proper_delta
 
 Method = Literal["pld", "rdp"]
@@ -90,7 +90,7 @@ def sgd_noise_multiplier(
     check_run(sampling_rate, steps, delta, records, adjacency)
     positive(epsilon, "epsilon")
     if sampling_rate == 1:
-        return full_batch_multiplier(epsilon, delta, reach(adjacency), steps)
+        return repeated_gaussian_multiplier(epsilon, delta, reach(adjacency), steps)
 
     return least_multiplier(
         lambda multiplier, interval: _sampled_epsilon(sampling_rate, multiplier, steps, delta, adjacency, interval),
@@ -98,13 +98,6 @@ def sgd_noise_multiplier(
         start=renyi_multiplier(epsilon, sampling_rate, steps, delta),
         tolerance=tolerance,
     )
-
-
-def full_batch_multiplier(epsilon: float, delta: float, reach_of_unit: float, steps: int) -> float:
-    """The noise multiplier of steps that take all records, for a unit that moves a sum by so many bounds. A little more
-    than the least one, so that the epsilon worked out from it is not above the claim by a rounding error, which a card
-    would show and a limit of exactly epsilon refuse."""
-    return analytic_gaussian_sigma(epsilon, delta, reach_of_unit) * math.sqrt(steps) * (1.0 + 1e-9)
 
 
 def least_multiplier(

@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from tacit.arrays import Floats32
+from tacit.devices import AUTO, PROCESSOR, computing_on, device_in_use
 from tacit.documents.codebook_build import public_form
 from tacit.documents.encoder import SentenceEncoder
 from tacit.encoders import ENCODERS, Encoder, load_encoder
@@ -92,7 +93,7 @@ def _divided(
     # Texts of one length together: less padding, as in one process.
     order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
     parts = [order[start : start + TEXTS_AT_A_TIME] for start in range(0, len(order), TEXTS_AT_A_TIME)]
-    items = [(encoder.name, [texts[place] for place in part]) for part in parts]
+    items = [(encoder.name, [texts[place] for place in part], device_of_workers()) for part in parts]
     done = 0
     for number, part_vectors in handed_out(cluster, encoded, items):
         vectors[parts[number]] = part_vectors
@@ -102,12 +103,20 @@ def _divided(
     return vectors
 
 
-def encoded(memory: dict[str, Any], name: str, texts: Sequence[str]) -> Floats32:
+def encoded(memory: dict[str, Any], name: str, texts: Sequence[str], device: str = PROCESSOR) -> Floats32:
     """In an actor: the model is loaded with the first texts."""
-    if name not in memory:
-        memory[name] = load_encoder(name)
-    vectors: Floats32 = memory[name].encode(texts)
+    with computing_on(device):
+        if name not in memory:
+            memory[name] = load_encoder(name)
+        vectors: Floats32 = memory[name].encode(texts)
     return vectors
+
+
+def device_of_workers() -> str:
+    """The device of models in actors: one that the job names, else the processor. Machines of a cluster differ, so
+    "auto" would be another device on each."""
+    chosen = str(device_in_use())
+    return PROCESSOR if chosen == AUTO else chosen
 
 
 # Reading ----------------------------------------------------------------------------------------------------------
@@ -171,8 +180,9 @@ def encoded_texts(
     data = find_data_set(path, format)
     blocks: dict[tuple[int, int], tuple[list[str], Floats32]] = {}
     done = 0
+    work = partial(_with_vectors, encoder=encoder, device=device_of_workers())
     for file, number, (texts, vectors, size) in streamed(
-        cluster, data.files, _texts_of, (column, data.format, TEXTS_AT_A_TIME), partial(_with_vectors, encoder=encoder)
+        cluster, data.files, _texts_of, (column, data.format, TEXTS_AT_A_TIME), work
     ):
         blocks[file, number] = texts, vectors
         done += size
@@ -213,10 +223,10 @@ def _texts_of(
 
 
 def _with_vectors(
-    memory: dict[str, Any], piece: tuple[list[str], int], *, encoder: str
+    memory: dict[str, Any], piece: tuple[list[str], int], *, encoder: str, device: str
 ) -> tuple[list[str], Floats32, int]:
     texts, size = piece
-    return texts, encoded(memory, encoder, [public_form(text) for text in texts]), size
+    return texts, encoded(memory, encoder, [public_form(text) for text in texts], device), size
 
 
 # Measuring --------------------------------------------------------------------------------------------------------
@@ -237,7 +247,8 @@ def measure_releases(
     before = cluster.ray.put(list(original))
     after = {name: cluster.ray.put(list(texts)) for name, texts in releases.items()}
     pairs = [(name, metric) for name in releases for metric in metrics]
-    items = [(before, after[name], metric, encoder, language_model, limit) for name, metric in pairs]
+    device = device_of_workers()
+    items = [(before, after[name], metric, encoder, language_model, limit, device) for name, metric in pairs]
     measured: dict[tuple[str, str], MeasuredMetric] = {}
     for place, result in handed_out(cluster, _measured, items):
         measured[pairs[place]] = result
@@ -254,13 +265,15 @@ def _measured(
     encoder: str,
     language_model: str,
     limit: int,
+    device: str = PROCESSOR,
 ) -> MeasuredMetric:
-    vectors = memory.setdefault(encoder, TextVectors(encoder))
-    try:
-        similarity = measure_similarity(
-            original, released, (metric,), vectors=vectors, language_model=language_model, limit=limit,
-            perplexity_limit=min(limit, 200),
-        )  # fmt: skip
-    except MissingExtraError as error:
-        return [], MissingExtraError.of(error)
+    with computing_on(device):
+        vectors = memory.setdefault(encoder, TextVectors(encoder))
+        try:
+            similarity = measure_similarity(
+                original, released, (metric,), vectors=vectors, language_model=language_model, limit=limit,
+                perplexity_limit=min(limit, 200),
+            )  # fmt: skip
+        except MissingExtraError as error:
+            return [], MissingExtraError.of(error)
     return list(similarity.measures), None

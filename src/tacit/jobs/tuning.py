@@ -27,7 +27,7 @@ from tacit.jobs.config import quotable, read_mapping
 
 TUNABLE: Final = (
     "learning_rate", "bound", "clipping", "optimizer", "schedule", "strategy", "rank", "label_smoothing", "pooling",
-    "length", "public_gradients", "start_seed",
+    "length", "public_gradients", "start_seed", "average",
 )  # fmt: skip
 """Settings that a trial may vary: none of them changes sampling, steps, noise, records or neighbors."""
 MOST_SETTINGS: Final = 10_000

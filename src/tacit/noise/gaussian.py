@@ -110,6 +110,15 @@ def gaussian_epsilon(sigma: float, delta: float, l2_sensitivity: float) -> float
     return _round_up(epsilon, lambda value: gaussian_log_delta(value, ratio, 1.0) <= target)
 
 
+def repeated_gaussian_multiplier(epsilon: float, delta: float, l2_sensitivity: float, steps: int) -> float:
+    """The smallest noise for each of so many steps with which all of them together, one step with 1 / sqrt(steps) of
+    it, have at most this epsilon as `gaussian_epsilon` reports it. The root and its inverse round on their own, so the
+    least sigma alone may be reported as an epsilon that is a unit in the last place above."""
+    root = math.sqrt(steps)
+    least = analytic_gaussian_sigma(epsilon, delta, l2_sensitivity) * root
+    return _round_up(least, lambda value: gaussian_epsilon(value / root, delta, l2_sensitivity) <= epsilon)
+
+
 def _falling_root(function: Callable[[float], float], *, low: float, high: float, step: float) -> float:
     """The root of a decreasing function, the bracket widened until it holds."""
     while function(low) < 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tacit.rounding import rounded_up
+from tacit.training.average import averaged_steps
 from tacit.training.gradients import Checked
 from tacit.training.plan import TrainingPlan
 from tacit.training.settings import TrainingSettings
@@ -13,7 +14,7 @@ def card_parameters(
     settings: TrainingSettings, plan: TrainingPlan, task: Task, checked: Checked | None
 ) -> dict[str, object]:
     """Details for the card. How the gradients were worked out is known once the engine was compared."""
-    shown: dict[str, object] = {"model": settings.model}
+    shown: dict[str, object] = {"model": settings.model, **average_shown(settings, plan)}
     if plan.private:
         shown = {"clipping": settings.clipping, "bound": settings.bound, **shown}
         if settings.public_gradients:
@@ -28,3 +29,9 @@ def card_parameters(
         if task.constant:
             shown["filled up"] = f"every record to {task.length} word pieces"
     return shown
+
+
+def average_shown(settings: TrainingSettings, plan: TrainingPlan) -> dict[str, object]:
+    """How the saved weights are a mean; nothing where they are those after the last step."""
+    count = averaged_steps(settings.average, plan.steps)
+    return {"saved weights": f"the mean of those after each of the last {count:,} {plan.words[1]}"} if count else {}

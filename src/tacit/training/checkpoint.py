@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 from typing import NotRequired, Protocol, TypedDict
@@ -21,6 +21,7 @@ from tacit.guarantee import Guarantee
 from tacit.lineage import CARD
 from tacit.noise.kept_key import check_private_folder, erase, keep_key, kept_key
 from tacit.noise.source import KEY_BYTES
+from tacit.training.average import WeightAverage
 from tacit.training.clipping import Clipping, QuantileClipping
 from tacit.training.private_folder import STATE, holds_something, private_folder, refuse_private_part
 from tacit.training.sharding import gathered, like, optimizer_state_like
@@ -80,6 +81,7 @@ class Checkpoint(TypedDict):
     bound: float
     fingerprint: str
     step_state: NotRequired[dict[str, Tensor]]
+    average: NotRequired[dict[str, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class Training:
     scheduler: LRScheduler
     clipping: Clipping | None
     step: HasState | None = None
+    average: WeightAverage = field(default_factory=WeightAverage)
 
     def save(self, folder: Path, step: int, fingerprint: str, *, write: bool = True) -> None:
         """Replace the checkpoint in the private part of `folder`. Where weights lie in parts in several processes all
@@ -119,6 +122,7 @@ class Training:
             bound=0.0 if self.clipping is None else float(self.clipping.bound),
             fingerprint=fingerprint,
             step_state={} if self.step is None else on_processor(self.step.state()),
+            average=gathered(self.average.mean, keep=write),
         )
         if not write:
             return
@@ -137,6 +141,9 @@ class Training:
             self.clipping.bound = float(checkpoint["bound"])
         if self.step is not None:
             self.step.restore(checkpoint.get("step_state", {}))
+        self.average.restore(
+            {name: like(value, self.parameters[name]) for name, value in checkpoint.get("average", {}).items()}
+        )
 
 
 def read_checkpoint(folder: Path) -> tuple[bytes, Checkpoint]:

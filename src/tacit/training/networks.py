@@ -1,28 +1,18 @@
 """LSTM networks whose per-example gradients can be proven: from scratch, or on top of a frozen encoder.
 
-    i, f, g, o = split( W x_t + U h_{t-1} + b )
-    c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g),      h_t = sigmoid(o) tanh(c_t)
-
-(Hochreiter & Schmidhuber 1997, with forget gate). torch.nn.LSTM is one opaque operation, in which no engine can tell
-the examples of a batch apart. Here W x is one matrix product for all positions and U h one per step, so every use of a
-weight is a linear one: the engine `taps` adds up the uses of all steps, cross terms included.
-
-Padding changes nothing: a padded position keeps the state as it was, in both directions, so an example's loss does not
-depend on the longest example of its batch.
-
 Two models, which save and load like any model of transformers once this module is imported:
 
     tacit-bilstm         word pieces, embedding, bidirectional LSTM, head: `BiLSTM` of Senge, Igamberdiev & Habernal
                          (EMNLP 2022; thesis chapter 4), trained from scratch
     tacit-encoder-lstm   a frozen pre-trained encoder, bidirectional LSTM, head: `Tr/No/LSTM` of the same paper
 
-Heads: one or more numbers per text (classification, regression; mean over the positions), a label per piece, and the
-first and last piece of an answer.
+Their layers are those of `tacit.training.recurrent`. Heads: one or more numbers per text (classification, regression;
+mean over the positions), a label per piece, and the first and last piece of an answer.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import torch
 import transformers
@@ -35,85 +25,8 @@ from transformers.modeling_outputs import (
     TokenClassifierOutput,
 )
 
-from tacit.errors import BadParameterError
-
-# The recurrence -----------------------------------------------------------------------------------------------------
-
-
-class Direction(nn.Module):
-    """One direction of one layer."""
-
-    def __init__(self, inputs: int, hidden: int, *, backward: bool) -> None:
-        super().__init__()
-        self.inputs = nn.Linear(inputs, 4 * hidden)
-        self.recurrent = nn.Linear(hidden, 4 * hidden, bias=False)
-        self.hidden, self.backward = hidden, backward
-
-    def forward(self, values: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, inputs) and (B, T, 1), 0 or 1, to (B, T, hidden)."""
-        projected = self.inputs(values)
-        size, length = projected.shape[:2]
-        state = cell = projected.new_zeros(size, self.hidden)
-        states: list[Tensor] = []
-        order = range(length - 1, -1, -1) if self.backward else range(length)
-        for number, t in enumerate(order):
-            gates = projected[:, t]
-            if number:  # the first state is 0
-                gates = gates + self.recurrent(state)
-            i, f, g, o = gates.chunk(4, -1)
-            new_cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
-            new_state = torch.sigmoid(o) * torch.tanh(new_cell)
-            present = mask[:, t]
-            cell, state = cell + present * (new_cell - cell), state + present * (new_state - state)
-            states.append(state)
-        return torch.stack(states[::-1] if self.backward else states, 1)
-
-
-class Recurrent(nn.Module):
-    """Bidirectional layers, (B, T, inputs) to (B, T, 2 hidden); dropout before each."""
-
-    def __init__(self, inputs: int, hidden: int, layers: int, dropout: float) -> None:
-        super().__init__()
-        widths = [inputs, *[2 * hidden] * (layers - 1)]
-        self.forwards = nn.ModuleList(Direction(width, hidden, backward=False) for width in widths)
-        self.backwards = nn.ModuleList(Direction(width, hidden, backward=True) for width in widths)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, values: Tensor, attention_mask: Tensor) -> Tensor:
-        mask = attention_mask.to(values.dtype)[..., None]
-        for left_to_right, right_to_left in zip(self.forwards, self.backwards, strict=True):
-            dropped = self.dropout(values)
-            values = torch.cat([left_to_right(dropped, mask), right_to_left(dropped, mask)], -1)
-        return values
-
-
-def initialize(module: nn.Module, deviation: float) -> None:
-    """Uniform recurrent weights as in nn.LSTM, with a forget gate that starts open (Jozefowicz et al. 2015)."""
-    if isinstance(module, Direction):
-        limit = module.hidden**-0.5
-        for parameter in module.parameters():
-            nn.init.uniform_(parameter, -limit, limit)
-        with torch.no_grad():
-            module.inputs.bias[module.hidden : 2 * module.hidden] = 1.0
-    elif isinstance(module, nn.Embedding):
-        nn.init.normal_(module.weight, std=deviation)
-    elif isinstance(module, Head):
-        nn.init.normal_(module.output.weight, std=deviation)
-        nn.init.zeros_(module.output.bias)
-
-
-class Head(nn.Module):
-    """Dropout and one linear layer."""
-
-    def __init__(self, inputs: int, outputs: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(inputs, outputs)
-
-    def forward(self, values: Tensor) -> Tensor:
-        result: Tensor = self.output(self.dropout(values))
-        return result
-
+from tacit.training.frozen_encoder import FrozenEncoder, FrozenEncoderConfig, OnFrozenEncoder, with_frozen_body
+from tacit.training.recurrent import Head, Recurrent, initialize
 
 # From scratch -------------------------------------------------------------------------------------------------------
 
@@ -173,8 +86,8 @@ class BiLstmModel(_BiLstm):
 # On a frozen encoder ------------------------------------------------------------------------------------------------
 
 
-class EncoderLstmConfig(PretrainedConfig):
-    """`encoder` is the configuration of the frozen encoder, as a dictionary with its model_type."""
+class EncoderLstmConfig(FrozenEncoderConfig):
+    """The shape of what learns: `hidden` numbers per direction, `layers`."""
 
     model_type = "tacit-encoder-lstm"
 
@@ -186,43 +99,24 @@ class EncoderLstmConfig(PretrainedConfig):
         dropout: float = 0.25,
         **more: Any,
     ) -> None:
-        self.encoder = encoder or {"model_type": "bert"}
         self.hidden, self.layers, self.dropout = hidden, layers, dropout
         self.hidden_size = 2 * hidden
-        super().__init__(**more)
-
-    def encoder_config(self) -> PretrainedConfig:
-        kind = AutoConfig.for_model(str(self.encoder["model_type"]))
-        return type(kind).from_dict(self.encoder)
+        super().__init__(encoder, **more)
 
 
-class _EncoderLstm(PreTrainedModel):
+class _EncoderLstm(OnFrozenEncoder):
     config_class = EncoderLstmConfig
-    base_model_prefix = "body"
     config: EncoderLstmConfig
 
-    def _init_weights(self, module: nn.Module) -> None:
-        initialize(module, 0.02)
 
-
-class EncoderLstmModel(_EncoderLstm):
-    """The encoder stays as it is, without dropout; only what comes after it learns."""
+class EncoderLstmModel(_EncoderLstm, FrozenEncoder):
+    """Only what comes after the encoder learns."""
 
     def __init__(self, config: EncoderLstmConfig) -> None:
         super().__init__(config)
-        inner = config.encoder_config()
-        self.encoder = AutoModel.from_config(inner, trust_remote_code=False)
+        inner = self.encoder.config
         self.recurrent = Recurrent(inner.hidden_size, config.hidden, config.layers, config.dropout)
         self.post_init()  # type: ignore[no-untyped-call]
-
-    def get_input_embeddings(self) -> nn.Module:
-        embeddings: nn.Module = self.encoder.get_input_embeddings()
-        return embeddings
-
-    def train(self, mode: bool = True) -> EncoderLstmModel:
-        super().train(mode)
-        self.encoder.eval()
-        return self
 
     def forward(
         self,
@@ -231,11 +125,8 @@ class EncoderLstmModel(_EncoderLstm):
         token_type_ids: Tensor | None = None,
         **_: object,
     ) -> BaseModelOutput:
-        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        with torch.no_grad():
-            states = self.encoder(input_ids=input_ids, attention_mask=mask, **more).last_hidden_state
-        return BaseModelOutput(last_hidden_state=self.recurrent(states, mask))
+        read, mask = self.read(input_ids, attention_mask, token_type_ids)
+        return BaseModelOutput(last_hidden_state=self.recurrent(read.last_hidden_state, mask))
 
 
 # Heads --------------------------------------------------------------------------------------------------------------
@@ -330,30 +221,15 @@ HEADS: dict[str, tuple[type[PreTrainedModel], type[PreTrainedModel]]] = {
 
 def on_frozen_encoder(model: PreTrainedModel, *, hidden: int = 128, layers: int = 1) -> PreTrainedModel:
     """The body of a pre-trained model, frozen, with a new LSTM and the kind of head that the model had."""
-    body = cast("PreTrainedModel", model.base_model)
-    kind = next(
-        (pair[1] for name, pair in HEADS.items() if type(model).__name__.endswith(name[len("AutoModel") :])), None
+    heads = {name: pair[1] for name, pair in HEADS.items()}
+    return with_frozen_body(
+        model,
+        heads,
+        lambda encoder, labels: EncoderLstmConfig(
+            encoder.to_dict(), hidden, layers, pad_token_id=getattr(encoder, "pad_token_id", None), **labels
+        ),
+        strategy="frozen-lstm",
     )
-    if kind is None or body is model or not hasattr(body.config, "hidden_size"):
-        raise BadParameterError(
-            "strategy-does-not-fit",
-            "the strategy 'frozen-lstm' is made for encoders that classify, tag or answer: choose lora for this model",
-        )
-    labels = {name: getattr(model.config, name) for name in ("id2label", "label2id", "problem_type")}
-    config = EncoderLstmConfig(
-        encoder=body.config.to_dict(),
-        hidden=hidden,
-        layers=layers,
-        pad_token_id=getattr(body.config, "pad_token_id", None),
-        **labels,
-    )
-    made = kind(config)
-    # Poolers and the like, which the new body may have and the old one not, are never used.
-    encoder = made.get_submodule("body.encoder")
-    encoder.load_state_dict(body.state_dict(), strict=False)
-    for parameter in encoder.parameters():
-        parameter.requires_grad_(False)
-    return made
 
 
 for _config, _body in ((BiLstmConfig, BiLstmModel), (EncoderLstmConfig, EncoderLstmModel)):

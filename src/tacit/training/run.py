@@ -30,10 +30,10 @@ from tacit.errors import BadParameterError
 from tacit.guarantee import Guarantee
 from tacit.lineage import CARD, SETTINGS
 from tacit.noise.source import StreamKey
-from tacit.plugins import source_digest
 from tacit.precision import Precision
 from tacit.progress import StepProgress
 from tacit.training.adam_bc import AdamBC
+from tacit.training.average import WeightAverage
 from tacit.training.card_parameters import card_parameters
 from tacit.training.checkpoint import (
     Beginning,
@@ -44,7 +44,7 @@ from tacit.training.checkpoint import (
     write_key,
 )
 from tacit.training.clipping import make_clipping
-from tacit.training.device_noise import ASSUMED, SECURE, check_device_noise, generator_identity
+from tacit.training.device_noise import ASSUMED, SECURE, check_device_noise
 from tacit.training.frozen import computed_once
 from tacit.training.gradients import Batch, Checked, choose
 from tacit.training.layout import choose_layout
@@ -58,7 +58,7 @@ from tacit.training.private_folder import private_folder, remove_unused
 from tacit.training.public_gradients import PublicGradients, public_help
 from tacit.training.recomputing import compute_again
 from tacit.training.record_rows import RecordRows
-from tacit.training.run_identity import digest_of, digest_of_pieces, refuse_another_run
+from tacit.training.run_identity import digest_of, digest_of_pieces, refuse_another_run, what_is_done
 from tacit.training.settings import TrainingSettings
 from tacit.training.sharding import check_shardable, in_parts
 from tacit.training.sixteen import ShapeTrial, check_sixteen_bits, collated, in_sixteen, shapes_of
@@ -77,10 +77,6 @@ __all__ = ["StepReport", "TrainingRun", "TrainingSettings", "digest_of"]
 ENGINE = "engine.json"
 LONGEST_BETWEEN_CHECKPOINTS = 120.0
 """Seconds of work that a stopped run has to repeat at most, about."""
-WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard", "gradient_checkpointing", "noise_generator")
-"""Settings that a resumed run may change."""
-LAYOUT = ("side", "constant")
-"""What a run chooses by itself, from the model and the tokenizer."""
 
 
 @dataclass
@@ -152,7 +148,8 @@ class TrainingRun:
         scheduler = scheduler_for(optimizer, self.settings.schedule, self.plan.steps)
         if isinstance(optimizer, AdamBC):
             optimizer.deviation = lambda: step.deviation
-        training = Training(parameters, optimizer, scheduler, getattr(step, "clipping", None), step)
+        average = WeightAverage.of(parameters, self.settings.average, self.plan.steps)
+        training = Training(parameters, optimizer, scheduler, getattr(step, "clipping", None), step, average)
         key = StreamKey(beginning.key, secure=self.seed is None)
         done = 0
         if not self.shard:
@@ -182,8 +179,9 @@ class TrainingRun:
                 facts = step.run(done, key)
                 optimizer.step()
                 scheduler.step()
-                check_weights(parameters.values(), self.team if self.shard else None)
                 done += 1
+                average.add(done)
+                check_weights([*parameters.values(), *average.mean.values()], self.team if self.shard else None)
                 epsilon = self.plan.epsilon_at_most(done)
                 if self.team.first:
                     log.write(done, epsilon, facts)
@@ -194,6 +192,7 @@ class TrainingRun:
                     saved = time.monotonic()
         finally:
             log.close()
+        average.put()
         if isinstance(step, PrivateStep) and step.shards is not None:
             self.model = step.shards.whole()
         return self._finish() if self.team.first else self.promise()
@@ -282,16 +281,20 @@ class TrainingRun:
             compute_again(trained, engine, probes)
         shapes = None
         if sixteen:
-            engine.loss = in_sixteen(engine.loss, device)
-        if sixteen and not isinstance(self.plan, UserPlan):
-            shapes = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
-            deviation = max(deviation, shapes(physical))
-            shared = (*shared[:3], shapes_of(encoded.rows, self.task.length), *shared[4:])
+            engine.loss = in_sixteen(engine.loss, device, keep_copies=not self.shard)
+        shards = in_parts(self.model, engine, probes, self.team, device) if self.shard else None
+        if sixteen:
+            trial = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
+            alone = isinstance(self.plan, UserPlan)
+            physical, off = trial.fitting(physical, self.warn, alone=alone, shrinks=not self.shard)
+            deviation = max(deviation, off)
+            shapes = None if alone else trial
+            lengths = encoded.lengths if alone else shapes_of(encoded.rows, self.task.length)
+            shared = (collate, physical, self.warn, lengths, *shared[4:])
         units = prepare_units(self.plan, engine, trained, probes, sixteen=sixteen)
         summed = max(checked.sum_deviation, units.deviation)
         self.checked = replace(checked, padding_deviation=deviation, sum_deviation=summed)
         clipping = make_clipping(self.settings.clipping, self.settings.bound, len(engine.parameters))
-        shards = in_parts(self.model, engine, probes, self.team, device) if self.shard else None
         return private_step(
             self.plan, self.user_rows, shared, engine=engine, clipping=clipping, model=self.model,
             public=self._public(), shapes=shapes, alone=units.alone, shards=shards,
@@ -313,23 +316,13 @@ class TrainingRun:
 
     def _fingerprint(self) -> dict[str, object]:
         """The settings that must be the same for a run to go on."""
-        plan = {**asdict(self.plan), "adjacency": self.plan.adjacency.value, "unit": self.plan.unit.value}
-        settings = {name: value for name, value in asdict(self.settings).items() if name not in WITHOUT_INFLUENCE}
-        digest = source_digest(type(self.task))
         return {
-            **({} if digest is None else {"code of the task": digest}),
-            "plan": plan,
-            "settings": settings,
-            "generator of the noise": generator_identity(self.settings.noise_generator, torch.device(self.device)),
-            "task": {name: value for name, value in self.task.settings().items() if name not in LAYOUT},
+            **what_is_done(self.task, self.model, self.plan, self.settings, torch.device(self.device)),
             "seed": self.seed,
             "data": self._data,
             "tokenizer": self._pieces,
             **({"public rows": digest_of(self.public_rows)} if self.public_rows else {}),
             **({"users": self.user_rows.users.fingerprint()} if self.user_rows else {}),
-            "set of trained weights (strategy, rank, pooling)": {
-                name: list(p.shape) for name, p in self.model.named_parameters() if p.requires_grad
-            },
         }
 
     @cached_property

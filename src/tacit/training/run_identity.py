@@ -1,18 +1,48 @@
-"""Digests that tell one run from another, and the refusal to go on with something else."""
+"""The description that tells one run from another, and the refusal to go on with something else."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+from torch import nn
+
 from tacit.errors import BadInputError
-from tacit.training.tasks import Row
+from tacit.plugins import source_digest
+from tacit.training.device_noise import generator_identity
+from tacit.training.plan import TrainingPlan
+from tacit.training.settings import TrainingSettings
+from tacit.training.tasks import Row, Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+WITHOUT_INFLUENCE = ("physical", "checkpoint_every", "tensorboard", "gradient_checkpointing", "noise_generator")
+"""Settings that a resumed run may change."""
+LAYOUT = ("side", "constant")
+"""What a run chooses by itself, from the model and the tokenizer."""
+
+
+def what_is_done(
+    task: Task, model: nn.Module, plan: TrainingPlan, settings: TrainingSettings, device: torch.device
+) -> dict[str, object]:
+    """The part of a description that says what is done with the rows: task, plan, settings and trained weights."""
+    digest = source_digest(type(task))
+    return {
+        **({} if digest is None else {"code of the task": digest}),
+        "plan": {**asdict(plan), "adjacency": plan.adjacency.value, "unit": plan.unit.value},
+        "settings": {name: value for name, value in asdict(settings).items() if name not in WITHOUT_INFLUENCE},
+        "generator of the noise": generator_identity(settings.noise_generator, device),
+        "task": {name: value for name, value in task.settings().items() if name not in LAYOUT},
+        "set of trained weights (strategy, rank, pooling)": {
+            name: list(p.shape) for name, p in model.named_parameters() if p.requires_grad
+        },
+    }
 
 
 def digest_of(rows: Sequence[Row]) -> str:

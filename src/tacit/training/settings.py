@@ -20,6 +20,8 @@ class TrainingSettings:
     physical    how many records are worked on at a time; 0: as many as memory allows (`tacit.training.physical`)
     noise_generator   "secure", or "device" for that of the graphics card (`tacit.training.device_noise`)
     public_gradients   how gradients of public rows help, or "" (`tacit.training.public_gradients`)
+    average     share of the steps, the last ones, over whose weights the saved model is the mean; None: the last
+                weights (`tacit.training.average`)
     """
 
     optimizer: str = "adamw"
@@ -38,6 +40,7 @@ class TrainingSettings:
     public_gradients: str = ""
     gradient_checkpointing: bool = False
     noise_generator: str = "secure"
+    average: float | None = None
 
     def __post_init__(self) -> None:
         check_choice(self.optimizer, OPTIMIZERS, code="unknown-optimizer", what="optimizer")
@@ -49,6 +52,13 @@ class TrainingSettings:
                 "impossible-learning-rate",
                 "the learning rate must be positive, not {learning_rate}",
                 learning_rate=self.learning_rate,
+            )
+        if self.average is not None and not 0 < self.average <= 1:
+            raise BadParameterError(
+                "impossible-average",
+                "weights are averaged over a share of the steps, above 0 and at most 1, not {share}: give 0.5 for the "
+                "second half ({option.average[0.5]})",
+                share=self.average,
             )
         generators = ("secure", "device")
         check_choice(self.noise_generator, generators, code="unknown-noise-generator", what="generator of noise")

@@ -179,12 +179,11 @@ def check_shardable(settings: TrainingSettings, plan: TrainingPlan, team: Team) 
             "not-sharded-by-user",
             "a model is sharded for plans that draw records: leave out {option.shard}, or draw examples of users",
         )
-    plain = settings.precision == "float32" and not settings.gradient_checkpointing and not settings.public_gradients
-    if settings.strategy not in SHARDED or not plain or not plan.private:
+    if settings.strategy not in SHARDED or settings.public_gradients or not plan.private:
         raise BadInputError(
             "not-sharded",
-            "a model is sharded with the strategies {strategies}, in single precision, with an epsilon, without "
-            "{option.gradient_checkpointing} and {option.public_gradients}: choose these, or leave out {option.shard}",
+            "a model is sharded with the strategies {strategies}, with an epsilon, and without "
+            "{option.public_gradients}: choose these, or leave out {option.shard}",
             strategies=" and ".join(SHARDED),
         )
 

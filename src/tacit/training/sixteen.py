@@ -14,7 +14,7 @@ tried on made-up records before a run; where a device does not keep to it, 16 bi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,8 @@ from tacit.noise.source import public_generator
 from tacit.training.frozen import Halves
 from tacit.training.gradients import Batch, Engine, Loss, UnsupportedModelError
 from tacit.training.gradients.examples import without_dropout
+from tacit.training.gradients.unit_sums import gradient_of_unit
+from tacit.training.memory import is_out_of_memory
 from tacit.training.tasks import Encoded, Task
 
 if TYPE_CHECKING:
@@ -58,11 +60,15 @@ def check_sixteen_bits(device: torch.device, most_rows: int = 1) -> None:
         )
 
 
-def in_sixteen(loss: Loss, device: torch.device) -> Loss:
-    """The same losses, with the layers of the model computed in 16 bits; losses themselves have 32."""
+def in_sixteen(loss: Loss, device: torch.device, *, keep_copies: bool = True) -> Loss:
+    """The same losses, with the layers of the model computed in 16 bits; losses themselves have 32.
+
+    keep_copies   whether copies of weights with 16 bits are kept until the end of a forward pass, for weights that are
+                  used several times; without, those of a sharded layer go with it
+    """
 
     def computed(model: nn.Module, batch: Batch) -> Tensor:
-        with torch.autocast(device.type, torch.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16, cache_enabled=keep_copies):
             losses = loss(model, batch)
         return losses.float()
 
@@ -120,9 +126,46 @@ class ShapeTrial:
             )
         return deviation
 
-    def _gradient(self, examples: Sequence[Encoded], place: int) -> dict[str, Tensor]:
+    def fitting(self, rows: int, warn: Callable[[str], None], *, alone: bool, shrinks: bool) -> tuple[int, float]:
+        """How many rows of the largest shape fit into memory, at most so many, and the deviation with them.
+
+        It is found out with made-up rows and dropout, before a record is read: in another number of rows the gradient
+        of a record is slightly another one, so no record may be what makes the number smaller.
+
+        alone     whether the rows of a part are those of one unit, which is worked on by itself
+        shrinks   whether fewer rows may be taken; processes that share a model have to take the same number
+        """
+        while True:
+            try:
+                self._go_through_largest(rows, alone=alone)
+                return rows, 0.0 if alone else self(rows)
+            except (RuntimeError, MemoryError) as error:
+                if rows == 1 or not shrinks or not is_out_of_memory(error):
+                    raise
+            rows //= 2
+            warn(f"out of memory: beginning with {rows} examples at a time")
+
+    def _go_through_largest(self, rows: int, *, alone: bool) -> None:
+        """Forward and back with as many rows of the largest shape."""
+        generator = public_generator(14)
+        made = [_of_width(self.task.probe(generator, self.tokenizer), self.task.length) for _ in range(rows)]
+        before = self.model.training
+        self.model.train()
+        try:
+            if alone:
+                batch = self._batch(made)
+                gradient_of_unit(self.engine.model, self.engine.loss, self.engine.parameters, [batch])
+            else:
+                self._gradient(made, 0)
+        finally:
+            self.model.train(before)
+
+    def _batch(self, examples: Sequence[Encoded]) -> Batch:
         batch = moved(collated(self.task, examples, self.tokenizer), self.device)
-        result = self.engine.run(batch if self.halves is None else self.halves.continued(batch))
+        return batch if self.halves is None else self.halves.continued(batch)
+
+    def _gradient(self, examples: Sequence[Encoded], place: int) -> dict[str, Tensor]:
+        result = self.engine.run(self._batch(examples))
         factors = torch.zeros(len(examples), device=result.losses.device)
         factors[place] = 1.0
         return result.weighted_sums(dict.fromkeys(result.squared_norms, factors))

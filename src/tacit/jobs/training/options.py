@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from tacit.errors import BadParameterError
 from tacit.guarantee import Adjacency
 from tacit.jobs.charging import check_name_of_rows, check_something_is_spent
-from tacit.jobs.config import Config, Group, Option, Varied
+from tacit.jobs.config import Config, Group, Option, Varied, quotable
 from tacit.jobs.fields import (
     AutoDelta,
     Batch,
@@ -122,7 +122,17 @@ class RecordTraining(PrivateTraining):
 
 def _label_names(value: object) -> object:
     parts = split_at_commas(() if value is None else value)
-    return tuple(map(str, parts)) if isinstance(parts, tuple | list) else parts
+    if not isinstance(parts, tuple | list):
+        return parts
+    names = tuple(map(str, parts))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadParameterError(
+            "label-listed-twice",
+            "'{label}' is listed twice: give every label once, as in {option.labels[a,b,c]}",
+            label=quotable(twice),
+        )
+    return names
 
 
 class TaskTraining(TaskRows, EitherNeighbors):
@@ -136,6 +146,12 @@ class TaskTraining(TaskRows, EitherNeighbors):
     start_seed: StartSeed = None
     clipping: Clipping = "flat"
     schedule: Schedule = "linear"
+    average: Annotated[
+        float | None,
+        Field(gt=0, le=1, description="Save the mean of the weights after each of the last steps, not the last "
+              "weights: over this share of all steps. It costs no budget and evens out noise."),
+        Option(Group.TRAINING, metavar="SHARE"),
+    ] = None  # fmt: skip
     labels: Annotated[
         Labels[tuple[str, ...]],
         BeforeValidator(_label_names),

@@ -126,6 +126,7 @@ def run_of(
         optimizer=config.optimizer,
         learning_rate=config.rate(private=plan.private),
         schedule=config.schedule,
+        average=config.average,
         clipping=config.clipping,
         bound=config.bound,
         engine=config.gradient_engine,

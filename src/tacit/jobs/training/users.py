@@ -39,6 +39,7 @@ def train_on_users(config: FederateConfig, progress: TrainingProgress) -> Traini
         optimizer=config.optimizer,
         learning_rate=config.rate,
         schedule=config.schedule,
+        average=config.average,
         clipping=config.clipping,
         bound=config.bound,
         strategy=config.strategy,

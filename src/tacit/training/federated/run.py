@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 from tacit.devices import device_of, moved
 from tacit.errors import BadInputError, BadParameterError
 from tacit.guarantee import Guarantee, Unit
+from tacit.training.card_parameters import average_shown
 from tacit.training.clipping import make_clipping
 from tacit.training.federated.integer_round import IntegerRound
 from tacit.training.federated.integers import SkellamPlan
@@ -129,6 +130,7 @@ class FederatedRun(TrainingRun):
             "local training": self.local.label,
             "server": self.settings.optimizer + (f", momentum {self.momentum:g}" if self.momentum else ""),
             "model": self.settings.model,
+            **average_shown(self.settings, self.plan),
         }
 
 

@@ -100,7 +100,8 @@ class Classification(Labeling):
         if unknown:
             raise BadInputError(
                 "label-not-listed",
-                "the training rows have labels that are not in the given list: {unknown} of them",
+                "the training rows have labels that are not in the given list: {unknown} of them; list all that exist "
+                "with {option.labels}, or leave it out",
                 unknown=len(unknown),
             )
         if len(self.labels) < 2:
