@@ -208,10 +208,10 @@ def weights(place):
 
 @pytest.mark.parametrize("kind", WHOLE)
 def test_two_processes_train_the_model_of_one(kind, together, alone):
-    one, two = (weights(folder / f"{kind}.pt") for folder in (alone, together))
-    assert one.keys() == two.keys()
-    for name, value in one.items():
-        torch.testing.assert_close(two[name], value, rtol=1e-3, atol=1e-5, msg=name)
+    expected, made = (weights(folder / f"{kind}.pt") for folder in (alone, together))
+    assert expected.keys() == made.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(made[name], value, rtol=1e-3, atol=1e-5, msg=name)
     logs = [(folder / f"{kind}.private" / "log.csv").read_text().splitlines() for folder in (alone, together)]
     assert len(logs[0]) == len(logs[1]) == 7, "only the first process writes, and it knows the examples of all"
     assert [line.split(",")[2] for line in logs[0]] == [line.split(",")[2] for line in logs[1]]
@@ -219,10 +219,10 @@ def test_two_processes_train_the_model_of_one(kind, together, alone):
 
 @pytest.mark.parametrize("kind", SHARDED)
 def test_a_model_in_parts_learns_what_a_whole_one_does(kind, together, alone):
-    one, two = (weights(folder / f"{kind}.pt") for folder in (alone, together))
-    assert one.keys() == two.keys()
-    for name, value in one.items():
-        torch.testing.assert_close(two[name], value, rtol=0.0, atol=1e-6, msg=name)
+    expected, made = (weights(folder / f"{kind}.pt") for folder in (alone, together))
+    assert expected.keys() == made.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(made[name], value, rtol=0.0, atol=1e-6, msg=name)
     kinds = [json.loads((folder / kind / "config.json").read_text()) for folder in (alone, together)]
     assert kinds[0]["architectures"] == kinds[1]["architectures"]
     whole, saved = (

@@ -6,7 +6,7 @@ a > 1 is an increasing function of E_Q phi(dP/dQ) for a convex phi, which is a s
 directions with weights that are not negative; so it is at most that of the pair too. T steps have T times as much, and
 epsilon follows as for records (`account.renyi`).
 
-Numbers. With r = dP/dQ, which rises with x, and E_Q r = 1,
+Floats. With r = dP/dQ, which rises with x, and E_Q r = 1,
 
     removing    exp((a - 1) D_a(P || Q)) = E_Q r^a         = 1 + E_Q psi(r),    psi(r) = r^a - 1 - a (r - 1)
     adding      exp((a - 1) D_a(Q || P)) = E_Q r^(1 - a)   = 1 + E_Q psi(r),    psi(r) = r^(1-a) - 1 + (a - 1)(r - 1)
@@ -31,10 +31,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp
 
 from tacit.account.renyi import epsilon_of_order
+from tacit.arrays import Floats
 
 ORDERS = (
     1.1,
@@ -57,7 +57,7 @@ PIECES = 128
 """Of one standard deviation."""
 MOST_PIECES = 2**16
 TOGETHER = 2**20
-"""Numbers that are worked on together: points times numbers of drawn examples."""
+"""Floats that are worked on together: points times numbers of drawn examples."""
 FAR = 14.0
 FARTHEST = 400.0
 """Standard deviations: what lies beyond has a bound of its own, which is only less tight."""
@@ -69,8 +69,6 @@ LARGE = 30.0
 MARGIN = 1e-9
 """Of the whole: log-probabilities of pieces, and their sum, have more digits than that."""
 
-Numbers = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class RatioGrid:
@@ -81,20 +79,22 @@ class RatioGrid:
     """
 
     sigma: float
-    drawn: Numbers
-    logs: Numbers
-    x: Numbers
-    excess: Numbers
-    sizes: Numbers
-    losses: Numbers
-    pieces: Numbers
+    drawn: Floats
+    logs: Floats
+    x: Floats
+    excess: Floats
+    sizes: Floats
+    losses: Floats
+    pieces: Floats
 
     @classmethod
-    def of(cls, drawn: Numbers, probabilities: Numbers, sigma: float) -> RatioGrid:
+    def of(cls, drawn: Floats, probabilities: Floats, sigma: float) -> RatioGrid:
         """The grid for the law of so many drawn examples."""
         logs = np.log(probabilities)
         low, high = _ends(drawn, logs, sigma)
-        count = min(MOST_PIECES, math.ceil((high - low) / sigma * PIECES))
+        # Where many of a user are drawn, r grows by e^(K / sigma) within a standard deviation.
+        width = min(sigma, 4.0 * sigma**2 / float(drawn[-1])) / PIECES
+        count = min(MOST_PIECES, math.ceil((high - low) / width))
         x = np.linspace(low, high, count + 1)
         parts = [_ratios(part, drawn, logs, sigma) for part in np.array_split(x, 1 + len(x) * len(drawn) // TOGETHER)]
         excess, sizes, losses = (np.concatenate([part[i] for part in parts]) for i in range(3))
@@ -135,7 +135,7 @@ class RatioGrid:
         return float(logsumexp(self.pieces + np.maximum(logs[:-1], logs[1:])))
 
 
-def mixture_curve(drawn: Numbers, probabilities: Numbers, sigma: float) -> dict[float, float]:
+def mixture_curve(drawn: Floats, probabilities: Floats, sigma: float) -> dict[float, float]:
     """The Renyi divergence of one step, by order."""
     grid = RatioGrid.of(drawn, probabilities, sigma)
     return {order: grid.divergence(order) for order in ORDERS}
@@ -146,7 +146,7 @@ def epsilon_of_curve(curve: Mapping[float, float], steps: int, delta: float) -> 
     return max(0.0, min(epsilon_of_order(steps * spent, order, delta) for order, spent in curve.items()))
 
 
-def _ends(drawn: Numbers, logs: Numbers, sigma: float) -> tuple[float, float]:
+def _ends(drawn: Floats, logs: Floats, sigma: float) -> tuple[float, float]:
     """Where the grid begins and ends: between there, all that matters for the orders that are tried."""
     rare = min(FARTHEST, FAR + math.sqrt(2.0 * ORDERS[-1] * -float(logs[0])))
     # Where the largest number of drawn examples has taken over, l is a line, and the bound beyond is the truth.
@@ -157,7 +157,7 @@ def _ends(drawn: Numbers, logs: Numbers, sigma: float) -> tuple[float, float]:
     return -rare * sigma, max(high, float(drawn[-1]))
 
 
-def _ratios(x: Numbers, drawn: Numbers, logs: Numbers, sigma: float) -> tuple[Numbers, Numbers, Numbers]:
+def _ratios(x: Floats, drawn: Floats, logs: Floats, sigma: float) -> tuple[Floats, Floats, Floats]:
     """r - 1, the sum of the absolute values of its parts, and ln r at these points."""
     exponents = (drawn * x[:, None] - drawn**2 / 2.0) / sigma**2
     terms = exponents + logs
@@ -170,12 +170,12 @@ def _ratios(x: Numbers, drawn: Numbers, logs: Numbers, sigma: float) -> tuple[Nu
     return excess, sizes, np.where(np.abs(excess) < 0.5, np.log1p(np.maximum(excess, -0.9)), losses)
 
 
-def _log_probabilities(standard: Numbers) -> Numbers:
+def _log_probabilities(standard: Floats) -> Floats:
     """The logarithm of the probability of each piece between neighboring points of the standard normal law."""
     above = standard[1:] > 0.0
     larger = log_ndtr(np.where(above, -standard[:-1], standard[1:]))
     smaller = log_ndtr(np.where(above, -standard[1:], standard[:-1]))
-    logs: Numbers = larger + np.log(-np.expm1(smaller - larger))
+    logs: Floats = larger + np.log(-np.expm1(smaller - larger))
     return logs
 
 
