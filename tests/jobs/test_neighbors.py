@@ -20,7 +20,8 @@ from tacit.matching.features import L1
 from tacit.matching.sums import exact_sums
 from tacit.matching.whole_numbers import GRID
 
-Row = dict[str, Any]
+Row = dict[str, object]
+Mode = dict[str, Any]
 ROWS: list[Row] = [
     {"text": f"please cancel order {number}", "label": "ab"[number % 2], "stars": number % 5, "user": number % 3}
     for number in range(9)
@@ -32,7 +33,7 @@ ODD: list[Row] = [
     {"text": "word " * 9_000, "label": "z", "stars": 1e300, "user": 7.0},
     {"text": 'a "quote", and\r\nlines', "label": " a ", "stars": -3, "user": "7"},
 ]
-MODES: list[dict[str, Any]] = [
+MODES: list[Mode] = [
     {"label_column": "label", "labels": ["a", "b"], "other": "b"},
     {"label_columns": ["label", "stars"], "labels_of": {"label": ["a", "b"], "stars": [0, 1, 2, 3, 4]}},
     {"label_column": "stars", "bins": [0, 2, 5], "pure": True},
@@ -60,7 +61,7 @@ def as_frame(rows: list[Row], folder: Path) -> object:
     return pytest.importorskip("pandas").DataFrame(rows)
 
 
-def moved(fewer: object, more: object, mode: dict[str, Any]) -> tuple[int, int]:
+def moved(fewer: object, more: object, mode: Mode) -> tuple[int, int]:
     """How far the sums of two inputs are apart, and how far they may be; both exact."""
     both = []
     for data in (fewer, more):
@@ -76,7 +77,7 @@ def moved(fewer: object, more: object, mode: dict[str, Any]) -> tuple[int, int]:
 @pytest.mark.parametrize("kind", [as_csv, as_jsonl, as_parquet, as_frame])
 @pytest.mark.parametrize("mode", MODES, ids=["labels", "columns", "pure"])
 def test_a_row_or_a_user_more_moves_the_sums_by_at_most_one(
-    kind: Callable[[list[Row], Path], object], mode: dict[str, Any], tmp_path: Path
+    kind: Callable[[list[Row], Path], object], mode: Mode, tmp_path: Path
 ) -> None:
     places = [tmp_path / name for name in ("fewer", "more")]
     for place in places:

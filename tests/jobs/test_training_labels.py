@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,14 @@ TAGGED = [
     for row in LABELED
 ]
 NUMBERED = [{"text": row["text"], "label": str(number % 3)} for number, row in enumerate(LABELED)]
-OPTIONS: dict[str, Any] = {
+Options = dict[str, Any]
+OPTIONS: Options = {
     "strategy": "full", "epsilon": 2, "delta": 1e-3, "batch": 20, "epochs": 0.1, "length": 16, "dataset": "d",
 }  # fmt: skip
 ODD = {"text": "a film", "label": "odd"}
 
 
-def with_last(data: list[dict[str, str]], row: dict[str, Any]) -> list[dict[str, Any]]:
+def with_last(data: list[dict[str, str]], row: Mapping[str, object]) -> list[Mapping[str, object]]:
     """As many rows, so that their plan is known."""
     return [*data[:-1], row]
 
@@ -59,8 +61,8 @@ def test_what_no_model_can_learn_is_refused_before_anything_is_spent(
     folder: Path,  # noqa: F811
     tmp_path: Path,
     task: str,
-    data: list[Any],
-    options: dict[str, Any],
+    data: list[Mapping[str, object]],
+    options: Options,
     code: str,
 ) -> None:
     with open_ledger(str(tmp_path / "budget.db")):
