@@ -43,7 +43,7 @@ def with_last(data: list[dict[str, str]], row: Mapping[str, object]) -> list[Map
     ("task", "data", "options", "code"),
     [
         ("classify", with_last(LABELED, ODD), {"labels": ["neg", "pos"]}, "label-not-listed"),
-        ("classify", with_last(LABELED, {"text": "a", "label": None}), {"labels": ["neg", "pos"]}, "label-not-listed"),
+        ("classify", with_last(LABELED, {"text": "a", "label": None}), {"labels": ["neg", "pos"]}, "label-missing"),
         ("classify", LABELED, {"labels": ["pos"]}, "label-not-listed"),
         ("classify", LABELED, {"labels": ["neg", "pos", "neg"]}, "label-listed-twice"),
         ("classify", LABELED, {"labels": ["neg", "pos"], "public_rows": [ODD]}, "label-not-listed"),
