@@ -34,6 +34,7 @@ from tacit.jobs.fields import (
     Resume,
     Start,
     Steps,
+    Vectors,
     VocabularySize,
 )
 from tacit.jobs.running import on_its_device
@@ -146,6 +147,14 @@ class AutoencoderConfig(Learning):
         384
     )
     embedding: Annotated[int, Field(ge=1, description="ADePT: width of the word pieces."), Option(Group.MODEL)] = 128
+    vectors: Annotated[
+        Vectors,
+        Field(
+            description="ADePT with whole words: public word vectors to begin with, a file in GloVe format or a name; "
+            "their width is that of the words."
+        ),
+        Varied(group=Group.MODEL),
+    ] = None
     latent_positions: Annotated[
         int, Field(ge=1, description="narrow: positions of the latent."), Option(Group.MODEL)
     ] = 8
@@ -213,6 +222,27 @@ class AutoencoderConfig(Learning):
         return self
 
     @model_validator(mode="after")
+    def _vectors_are_those_of_words(self) -> Self:
+        if self.vectors is None:
+            return self
+        if self.kind != "adept" or self.start is not None:
+            raise BadParameterError(
+                "vectors-of-another-model",
+                "only a new ADePT ({option.kind[adept]}) begins with word vectors: leave out {option.vectors}",
+            )
+        if not self.whole_words:
+            raise BadParameterError(
+                "vectors-of-word-pieces",
+                "word vectors belong to whole words: add {option.whole_words} to {option.vectors}",
+            )
+        if "embedding" in self.model_fields_set:
+            raise BadParameterError(
+                "embedding-of-vectors",
+                "the width of the words is that of their vectors: leave out {option.embedding}",
+            )
+        return self
+
+    @model_validator(mode="after")
     def _options_fit_the_model(self) -> Self:
         if self.start is not None and self.epsilons:
             raise BadParameterError(
@@ -239,10 +269,11 @@ class PruneConfig(Learning):
         float, Field(description="Share of what is left that a stage prunes."), Option(Group.TRAINING)
     ] = 0.25
     importance: Annotated[
-        Literal["keys", "values", "random"],
+        Literal["keys", "values", "random", "bottleneck"],
         Field(
             description="Neurons that go first: those that the keys or the values of the decoder's cross-attention "
-            "read least, or random ones, for comparison."
+            "read least, or, for comparison, random ones; 'bottleneck' trains a linear layer of the same width in "
+            "place of pruning."
         ),
         Option(Group.TRAINING),
     ] = "keys"
@@ -258,6 +289,15 @@ class PruneConfig(Learning):
     learning_rate: LargestRate = 1e-4
     held_out: HeldOut = 1_000
     dropout: Dropout = None
+
+    @model_validator(mode="after")
+    def _a_bottleneck_reads_all_layers(self) -> Self:
+        if self.importance == "bottleneck" and self.decoder_layer != 1:
+            raise BadParameterError(
+                "layer-of-a-bottleneck",
+                "a bottleneck stands before all layers of the decoder: leave out {option.decoder_layer}",
+            )
+        return self
 
 
 class NoiseConfig(Learning):
