@@ -106,17 +106,15 @@ def inputs_are_reproduced(scores: Scores) -> Judgment:
 )
 def unclipped_adept_cannot_rewrite(scores: Scores) -> Judgment:
     return scores.below(
-        score(
-            "kept.BLEU", data="snips", mechanism="learned", learned="unclipped", clipping="C = 1", epsilon=math.inf
-        ),
+        score("kept.BLEU", data="snips", mechanism="learned", learned="unclipped", clipping="C = 1", epsilon=math.inf),
         score("kept.BLEU", data="snips", mechanism="learned", learned="clipped", clipping="C = 1", epsilon=math.inf)
         * 0.5,
     )
 
 
 @findings.says(
-    "A larger data set does not necessarily give better results at small epsilons (sixteen times as many texts gain less "
-    "than a tenth of the way from the floor to the original text, for most systems)",
+    "A larger data set does not necessarily give better results at small epsilons (sixteen times as many texts gain "
+    "less than a tenth of the way from the floor to the original text, for most systems)",
     source="Igamberdiev 2023, section 6.5.1",
 )
 def more_texts_do_not_help(scores: Scores) -> Judgment:
@@ -128,7 +126,8 @@ def more_texts_do_not_help(scores: Scores) -> Judgment:
 
 
 @findings.says(
-    "With a C as large as its states, an ADePT that was trained without clipping rewrites as one that was trained with it",
+    "With a C as large as its states, an ADePT that was trained without clipping rewrites as one that was trained "
+    "with it",
     source="docs/latent.md",
     ours=True,
 )
