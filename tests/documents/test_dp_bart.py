@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tacit.documents.autoencoders.bottleneck import Bottleneck  # noqa: E402
+from tacit.documents.autoencoders.bottleneck import LinearNeck  # noqa: E402
 from tacit.documents.bounds import ClipL1, ClipL2, ClipValue  # noqa: E402
 from tacit.documents.dp_bart import DPBart, estimate_clip  # noqa: E402
 from tacit.documents.pretraining import PublicText, measures  # noqa: E402
@@ -247,12 +247,12 @@ def test_a_bottleneck_is_as_wide_as_what_pruning_leaves_and_is_clamped_like_clv(
 
 
 def test_a_drawn_bottleneck_has_orthonormal_directions_and_their_inverse():
-    drawn = Bottleneck.drawn(16, 9, seed=3)
+    drawn = LinearNeck.drawn(16, 9, seed=3)
     product = (drawn.down.weight @ drawn.up.weight).detach().numpy()
     assert np.allclose(product, np.eye(9), atol=1e-6)
-    assert torch.equal(drawn.down.weight, Bottleneck.drawn(16, 9, seed=3).down.weight)
+    assert torch.equal(drawn.down.weight, LinearNeck.drawn(16, 9, seed=3).down.weight)
     with pytest.raises(BadParameterError, match="does not fit a model 16 wide"):
-        Bottleneck.drawn(16, 16, seed=3)
+        LinearNeck.drawn(16, 16, seed=3)
 
 
 def test_a_model_that_knows_its_noise_keeps_its_c(tmp_path):

@@ -52,9 +52,9 @@ def parts(folder: Path, **texts: list[str]) -> Path:
 def test_the_search_ends_where_the_wanted_share_is_kept(middle: float, share: float):
     """Of a share that grows with epsilon as a logistic curve, the epsilon is known."""
     search = Matched(mechanism="laplace", secret="writer", share=share, low=1e-3, high=1e6, rounds=30)
-    found = bisected(lambda epsilon: 1 / (1 + math.exp(middle - math.log(epsilon))), search, nothing)
+    epsilon = bisected(lambda epsilon: 1 / (1 + math.exp(middle - math.log(epsilon))), search, nothing)
     right = middle + math.log(share / (1 - share))
-    assert math.log(found) == pytest.approx(min(max(right, math.log(1e-3)), math.log(1e6)), abs=1e-4)
+    assert math.log(epsilon) == pytest.approx(min(max(right, math.log(1e-3)), math.log(1e6)), abs=1e-4)
 
 
 @pytest.fixture(scope="module")

@@ -92,10 +92,10 @@ def _end(part: Part) -> float:
 
 def _takes_all_of(wide: Part, narrow: Part) -> bool:
     """Whether `wide` takes every row that matches, and all rows of `narrow` match."""
-    asked = all(
+    all_match = all(
         column in narrow.where and set(_values(narrow, column)) <= set(_values(wide, column)) for column in wide.where
     )
-    return wide.rows is None and wide.skip == 0 and asked
+    return wide.rows is None and wide.skip == 0 and all_match
 
 
 def _values(part: Part, column: str) -> list[str]:

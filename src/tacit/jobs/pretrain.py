@@ -37,6 +37,12 @@ from tacit.jobs.fields import (
     Vectors,
     VocabularySize,
 )
+from tacit.jobs.pretrain_refusals import (
+    embedding_of_vectors,
+    only_adept_in_eight_bits,
+    vectors_of_another_model,
+    vectors_of_word_pieces,
+)
 from tacit.jobs.running import on_its_device
 from tacit.needs import BLEU, MODELS, Ability
 
@@ -226,20 +232,11 @@ class AutoencoderConfig(Learning):
         if self.vectors is None:
             return self
         if self.kind != "adept" or self.start is not None:
-            raise BadParameterError(
-                "vectors-of-another-model",
-                "only a new ADePT ({option.kind[adept]}) begins with word vectors: leave out {option.vectors}",
-            )
+            raise vectors_of_another_model()
         if not self.whole_words:
-            raise BadParameterError(
-                "vectors-of-word-pieces",
-                "word vectors belong to whole words: add {option.whole_words} to {option.vectors}",
-            )
+            raise vectors_of_word_pieces()
         if "embedding" in self.model_fields_set:
-            raise BadParameterError(
-                "embedding-of-vectors",
-                "the width of the words is that of their vectors: leave out {option.embedding}",
-            )
+            raise embedding_of_vectors()
         return self
 
     @model_validator(mode="after")
@@ -398,10 +395,3 @@ def described(config: PretrainConfig) -> str:
     places = {name: getattr(config, name, None) for name in ("text", "start", "model", "output")}
     shown = {name: Path(place).name for name, place in places.items() if isinstance(place, str | Path)}
     return "; ".join(config.model_copy(update=shown).to_toml().splitlines())
-
-
-def only_adept_in_eight_bits() -> BadParameterError:
-    return BadParameterError(
-        "only-adept-in-eight-bits",
-        "only an ADePT ({option.kind[adept]}) can be saved in 8 bits: use {option.half}",
-    )

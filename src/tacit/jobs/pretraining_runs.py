@@ -24,8 +24,8 @@ from tacit.jobs.pretrain import (
     PruneConfig,
     PublicTraining,
     described,
-    only_adept_in_eight_bits,
 )
+from tacit.jobs.pretrain_refusals import only_adept_in_eight_bits
 from tacit.vectors.load import load_vectors
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Bottleneck(torch.nn.Module):
+class LinearNeck(torch.nn.Module):
     """The layer and its inverse, both without constants: a latent of zeros says nothing."""
 
     def __init__(self, model_width: int, width: int) -> None:
@@ -36,7 +36,7 @@ class Bottleneck(torch.nn.Module):
         self.up = torch.nn.Linear(width, model_width, bias=False)
 
     @classmethod
-    def drawn(cls, model_width: int, width: int, seed: int) -> Bottleneck:
+    def drawn(cls, model_width: int, width: int, seed: int) -> LinearNeck:
         """Orthonormal directions, a function of the seed; the inverse is their transpose."""
         if not 1 <= width < model_width:
             raise BadParameterError(
@@ -59,7 +59,7 @@ class BottleneckAutoencoder(NeckedAutoencoder):
 
     kind: ClassVar[str] = "bottleneck"
     mechanisms: ClassVar[tuple[str, ...]] = ("dp-bart",)
-    neck: Bottleneck
+    neck: LinearNeck
 
     @property
     def full_width(self) -> int:
@@ -78,11 +78,11 @@ class BottleneckAutoencoder(NeckedAutoencoder):
     def load_weights(cls, folder: str, record: Record) -> Self:
         tensors = load_tensors(Path(folder) / NECK_FILE)
         width, model_width = tensors["down.weight"].shape
-        neck = Bottleneck(model_width, width)
+        neck = LinearNeck(model_width, width)
         neck.load_state_dict({name: value.float() for name, value in tensors.items()})
         return cls(load_bart(folder), load_tokenizer(folder), record, neck)
 
     @classmethod
     def of(cls, bart: BartAutoencoder, record: Record, width: int, seed: int) -> Self:
         """A BART with a new bottleneck, to be trained on public text."""
-        return cls(bart.model, bart.tokenizer, record, Bottleneck.drawn(bart.width, width, seed))
+        return cls(bart.model, bart.tokenizer, record, LinearNeck.drawn(bart.width, width, seed))

@@ -39,8 +39,8 @@ SHAPES: Final = {
 EPSILON = 8.0
 
 
-class Cost(Parameters):
-    """What is trained, of which model, on batches of which size; `steps` are timed, with privacy and without."""
+class TimedSteps(Parameters):
+    """The network, its trained part and the batches whose `steps` are timed, with privacy and without."""
 
     model: str = "minilm"
     shape: Literal["", "bert-base"] = ""
@@ -53,7 +53,7 @@ class Cost(Parameters):
     seed: int = 1
 
 
-def run(parameters: Cost, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+def run(parameters: TimedSteps, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     name = parameters.task or task_of(inputs["data"])
     part = read_part(inputs["data"], parameters.train)
     rows, _ = task_rows(name, part, part, parameters.seed)
@@ -108,7 +108,7 @@ def ratio_of_means(above: Sequence[float], below: Sequence[float]) -> Interval:
     return Interval(value, value * math.exp(-reach), value * math.exp(reach), min(len(above), len(below)))
 
 
-def check(parameters: Cost, inputs: frozenset[str] = frozenset()) -> None:
+def check(parameters: TimedSteps, inputs: frozenset[str] = frozenset()) -> None:
     check_strategy(parameters.strategy)
     require("torch", extra="training", purpose="training a model")
     require("dp_accounting", extra="accounting", purpose="accounting for DP-SGD")
@@ -116,12 +116,12 @@ def check(parameters: Cost, inputs: frozenset[str] = frozenset()) -> None:
         check_network(parameters.model)
 
 
-def fits(parameters: Cost, inputs: Mapping[str, PlannedCell]) -> None:
+def fits(parameters: TimedSteps, inputs: Mapping[str, PlannedCell]) -> None:
     data = data_in(inputs)
     check_rows(data, parameters.task or data.task, parameters.train, "test")
 
 
 KIND = Kind(
-    "cost", 1, Cost, run, score, {"data": Input(("data",))}, check,
+    "cost", 1, TimedSteps, run, score, {"data": Input(("data",))}, check,
     measures=("ratio", "private seconds", "plain seconds"), fits=fits,
 )  # fmt: skip

@@ -164,16 +164,16 @@ def share_kept(labels: Mapping[str, list[str]], part: str, said: list[str], ceil
 
 
 def score(folder: Path) -> dict[str, float]:
-    found = read_json(folder / "matched.json")
-    numbers = {"epsilon": float(found["epsilon"]), "reached": found["reached"]}
-    if found["words kept"] is not None:
-        lengths = np.array(found["lengths"], dtype=np.int32)
-        numbers |= kept_interval(found["words kept"], lengths).named("words kept")
-    for name, labels in found["labels"].items():
+    outcome = read_json(folder / "matched.json")
+    numbers = {"epsilon": float(outcome["epsilon"]), "reached": outcome["reached"]}
+    if outcome["words kept"] is not None:
+        lengths = np.array(outcome["lengths"], dtype=np.int32)
+        numbers |= kept_interval(outcome["words kept"], lengths).named("words kept")
+    for name, labels in outcome["labels"].items():
         truth = labels["test"]
         floor = floor_of("classification", labels["train"], truth).value
-        said = item_statistic("classification", truth, [found["predicted"][name]])
-        most = item_statistic("classification", truth, [found["without noise"][name]])
+        said = item_statistic("classification", truth, [outcome["predicted"][name]])
+        most = item_statistic("classification", truth, [outcome["without noise"][name]])
 
         def of_the_way(at: Ids, said: object = said, most: object = most, floor: float = floor) -> float:
             assert callable(said)
