@@ -60,6 +60,7 @@ def first_keys_beat_other_rules(scores: Scores) -> Judgment:
     "Clipping the norm of all encoder outputs destroys the representations of BART, and further training does not help "
     "(less than half of the BLEU that clamping leaves, without noise)",
     source="Igamberdiev 2023, section 6.3",
+    explanation="Further training is 150 steps in the quick size.",
 )
 def clipped_norm_destroys(scores: Scores) -> Judgment:
     return scores.below(
@@ -71,6 +72,10 @@ def clipped_norm_destroys(scores: Scores) -> Judgment:
 @findings.says(
     "The same extra training with noise does not help CLV",
     source="Igamberdiev 2023, section 6.3.5",
+    explanation=(
+        "It does here. The latent of our BART has 3,840 numbers in place of 15,360, and with the noise it gets to know "
+        "questions to an assistant, which is what Snips is made of, and a smaller C."
+    ),
 )
 def noise_does_not_help_clv(scores: Scores) -> Judgment:
     return scores.at_most(
@@ -103,6 +108,7 @@ def inputs_are_reproduced(scores: Scores) -> Judgment:
 @findings.says(
     "ADePT that was trained without clipping cannot rewrite at all with it",
     source="Igamberdiev 2023, section 6.4",
+    explanation="With clipping it cannot rewrite much either after the 600 steps of the quick size.",
 )
 def unclipped_adept_cannot_rewrite(scores: Scores) -> Judgment:
     return scores.below(
@@ -116,6 +122,10 @@ def unclipped_adept_cannot_rewrite(scores: Scores) -> Judgment:
     "A larger data set does not necessarily give better results at small epsilons (sixteen times as many texts gain "
     "less than a tenth of the way from the floor to the original text, for most systems)",
     source="Igamberdiev 2023, section 6.5.1",
+    explanation=(
+        "From 100 to 1,600 texts of one data set it does, where a text says anything (not with CLV): a classifier "
+        "averages their noise. The thesis compares data sets of thousands of texts, which differ in more than size."
+    ),
 )
 def more_texts_do_not_help(scores: Scores) -> Judgment:
     return scores.below(

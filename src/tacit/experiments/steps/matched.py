@@ -8,7 +8,8 @@ noise. At that epsilon noise is drawn once more, and both learners are trained o
 
     epsilon                    where the search ended; "reached" is 1 if `low` keeps less than `share`, and `high` more
     task, attacker macro-F1    of the label and of the private column, on test rows
-    task, attacker kept        share of the way from the floor to no noise, with intervals over test rows
+    task, attacker kept        share of the way from the floor to no noise, with intervals over test rows; nothing where
+                               no noise is no better than the floor
     words kept                 by a mapping that gives words
 
 The search reads validation rows, and many draws were made of the training texts: these are scores of an experiment. A
@@ -174,14 +175,12 @@ def score(folder: Path) -> dict[str, float]:
         floor = floor_of("classification", labels["train"], truth).value
         said = item_statistic("classification", truth, [outcome["predicted"][name]])
         most = item_statistic("classification", truth, [outcome["without noise"][name]])
-
-        def of_the_way(at: Ids, said: object = said, most: object = most, floor: float = floor) -> float:
-            assert callable(said)
-            assert callable(most)
-            return float((said(at) - floor) / max(most(at) - floor, 1e-9))
-
-        numbers |= bootstrap_interval(said, len(truth), resamples=RESAMPLES).named(f"{name} macro-F1")
-        numbers |= bootstrap_interval(of_the_way, len(truth), resamples=RESAMPLES).named(f"{name} kept")
+        reached = bootstrap_interval(said, len(truth), resamples=RESAMPLES)
+        numbers |= reached.named(f"{name} macro-F1")
+        # What is reached without noise is the same for all cells of a data set: it is a unit, not a measurement.
+        way = float(most(np.arange(len(truth)))) - floor
+        if way > 0:
+            numbers |= reached.plus(-floor).times(1 / way).named(f"{name} kept")
     return numbers
 
 
