@@ -62,7 +62,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("words")
     write_files(folder)
     rng = np.random.default_rng(3)
-    texts = [" ".join([first, *rng.choice([f"w{i}" for i in range(30)], size=4)]) for first in ("w1", "w9") * 15]
+    texts = [" ".join([*[word] * 6, f"w{rng.integers(30)}"]) for word in ("w1", "w9") * 15]
     data = parts(folder / "data", train=texts[:16], valid=texts[16:22], test=texts[22:])
     return data, str(folder / "vectors.txt")
 
