@@ -230,7 +230,7 @@ def narrowed(
     width = width_to_rewrite_with(bart.width, stages, quantile)
     bound = ClipValue(C)
     pruning = {"stages": stages, "quantile": quantile, "width": width, "neurons": {"by": BOTTLENECK}}
-    record = replace(bart.record, kind=BOTTLENECK, bound=bound.to_dict(), sigma=None, pruning=pruning)
+    record = replace(bart.record, kind=BOTTLENECK, bound=bound.to_dict(), sigma=None, trained_for=None, pruning=pruning)
     model = BottleneckAutoencoder.of(bart, record, width, plan.seed)
     train(
         model, corpus, replace(plan, steps=plan.steps * stages), folder, bound=bound, resume=resume, progress=progress
