@@ -74,7 +74,7 @@ def test_shipped_files_are_valid_in_all_sizes(name: str, size: str, data_folder:
         assert not any(tmp_path.iterdir()), f"the {size} size needs data that is not at hand"
 
 
-@pytest.mark.parametrize("name", ["dp_bart_ablations", "tasks_more", "embedding_matched"])
+@pytest.mark.parametrize("name", ["dp_bart_ablations", "tasks_more", "tasks_costs", "embedding_matched"])
 def test_each_published_cell_of_the_added_experiments_is_a_cell_of_the_quick_size(
     name: str, data_folder: Path, tmp_path: Path
 ):
