@@ -13,6 +13,11 @@ findings = Findings()
 @findings.says(
     "Pruning 25 % of the neurons is nearly free after some further training (BLEU without noise falls by at most 5)",
     source="Igamberdiev 2023, section 6.3.4",
+    explanation=(
+        "Most of the loss seems to come from training on 6,000 other questions and from a fourth of the C: from "
+        "the first stage to the fourth BLEU hardly falls (47, 48, 46, 45), and a classifier loses nothing (.91, .92, "
+        ".91, .92 without noise)."
+    ),
 )
 def first_stage_is_nearly_free(scores: Scores) -> Judgment:
     return scores.at_least(
@@ -24,6 +29,10 @@ def first_stage_is_nearly_free(scores: Scores) -> Judgment:
 @findings.says(
     "About 75 % is best: the fifth stage (76 %) beats the others at epsilon 1000",
     source="Igamberdiev 2023, section 6.3.4",
+    explanation=(
+        "The fifth is better than the second, third and seventh; the first is better than all, with one training and "
+        "one draw of each. A BART of width 192 has less to prune than bart-base."
+    ),
 )
 def three_quarters_are_best(scores: Scores) -> Judgment:
     return scores.above(
