@@ -1,4 +1,4 @@
-"""Statements about dp_bart.toml, each with the function that judges it."""
+"""Statements about dp_bart.toml, each with the function that judges it. Those on its parts are in dp_bart_ablations."""
 
 from __future__ import annotations
 
@@ -295,62 +295,6 @@ def epsilon_below_outputs_dp_bart(scores: Scores) -> Judgment:
         2,
         each=["epsilon"],
     )
-
-
-findings.not_testable(
-    "Pruning 25 % of the neurons is nearly free after some further training; about 75 % is best",
-    source="Igamberdiev 2023, section 6.3.4",
-    reason="Only the last stage of the pruning (76 %) is kept and rewritten with.",
-)
-
-
-findings.not_testable(
-    "Clipping the norm of all encoder outputs destroys the representations of BART, and further training does not help",
-    source="Igamberdiev 2023, section 6.3",
-    reason="No BART with a clipped norm is built; DP-BART clips values.",
-)
-
-
-findings.not_testable(
-    "ADePT that was trained without clipping cannot rewrite at all with it",
-    source="Igamberdiev 2023, section 6.4",
-    reason="All ADePT models here were trained with clipping.",
-)
-
-
-findings.not_testable(
-    "A larger data set does not necessarily give better results at small epsilons",
-    source="Igamberdiev 2023, section 6.5.1",
-    reason="The data sets differ in more than their size, and the quick size takes about as many rows of each.",
-)
-
-
-findings.not_testable(
-    "The same extra training with noise does not help CLV",
-    source="Igamberdiev 2023, section 6.3.5",
-    reason="No model without pruning is trained with noise here; narrow is another architecture.",
-)
-
-
-findings.not_testable(
-    "The smaller epsilon, the more steps DP-BART-PR+ needs",
-    source="Igamberdiev 2023, section 6.6.2",
-    reason="Each model is trained for one number of steps.",
-)
-
-
-findings.not_testable(
-    "Pruning by the keys of the first decoder layer beats values, later layers, random pruning and bottlenecks",
-    source="Igamberdiev 2023, section 6.3.4",
-    reason="Only the rule that was published is built.",
-)
-
-
-findings.not_testable(
-    "At epsilon 750 DP-BART-PR+ sometimes reproduces an input word for word",
-    source="Igamberdiev 2023, section 6.5.3",
-    reason="The thesis shows one example and no rate.",
-)
 
 
 findings.not_testable(

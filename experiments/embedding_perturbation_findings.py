@@ -591,16 +591,6 @@ def utility_privacy_mirror_each_other(scores: Scores) -> Judgment:
 
 
 findings.not_testable(
-    "Elliptical (Mahalanobis) noise has better privacy statistics than round noise at equal utility",
-    source="Xu et al. 2020, as reported by Riecker 2023, chapter 3",
-    reason=(
-        "Its epsilon is per unit of another distance, so that the same number is not the same promise, and settings "
-        "of equal utility would have to be searched for. The shares of words kept are in the tables."
-    ),
-)
-
-
-findings.not_testable(
     "Mapping to the nearest neighbor can return the original word, above all rare words in sparse regions",
     source="Xu et al. 2021b, as reported by Riecker 2023, chapter 6",
     reason=("The experiment counts how many words stay, not which; how often one stays is the measure 'words kept'."),

@@ -8,12 +8,20 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from tacit.documents.autoencoders.bottleneck import LinearNeck  # noqa: E402
 from tacit.documents.bounds import ClipL1, ClipL2, ClipValue  # noqa: E402
 from tacit.documents.dp_bart import DPBart, estimate_clip  # noqa: E402
 from tacit.documents.pretraining import PublicText, measures  # noqa: E402
 from tacit.documents.pretraining.corpus import NotPublicError  # noqa: E402
 from tacit.documents.pretraining.plan import PretrainingPlan  # noqa: E402
-from tacit.documents.pretraining.prune import FIRST_KEYS, PruningRule, next_kept, prune  # noqa: E402
+from tacit.documents.pretraining.prune import (  # noqa: E402
+    FIRST_KEYS,
+    PruningRule,
+    narrowed,
+    next_kept,
+    prune,
+    width_to_rewrite_with,
+)
 from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tests.documents.test_latent_models import PUBLIC_TEXTS, save_tiny, tiny  # noqa: E402
 
@@ -214,3 +222,43 @@ def test_length_of_a_trained_model_is_its_own(tmp_path):
     assert DPBart(epsilon=1, model=folder, length=6).released_numbers == 96
     with pytest.raises(BadParameterError, match="trained for length 6"):
         DPBart(epsilon=1, model=folder, length=5).prepare()
+
+
+def test_a_bottleneck_is_as_wide_as_what_pruning_leaves_and_is_clamped_like_clv(tmp_path):
+    bart = tiny("bart")
+    model = narrowed(bart, CORPUS, tmp_path / "training", PLAN, C=1.0, stages=3)
+    assert model.width == width_to_rewrite_with(16, 3) == 9
+    down = model.neck.down.weight.detach()
+    assert down.shape == (9, 16)
+    model.save_pretrained(tmp_path / "model")
+    mechanism = DPBart(epsilon=500, model=str(tmp_path / "model"), beams=1)
+    assert mechanism.bound == ClipValue(0.5)
+    assert mechanism.guarantee().parameters["l2 sensitivity"] == pytest.approx((6 * 9) ** 0.5)
+    assert mechanism.guarantee().parameters["released numbers"] == 54
+    latents = model.encode(["the red cat", ""])
+    assert np.allclose(mechanism.autoencoder.encode(["the red cat", ""]), latents, atol=1e-5)
+    assert latents.shape == (2, 6, 9)
+    assert len(mechanism.rewrite(["cat", ""])) == 2
+    assert torch.equal(model.memory(torch.zeros(1, 6, 9)), torch.zeros(1, 6, 16)), "a latent of zeros says nothing"
+    with pytest.raises(BadInputError, match="defined for a BART"):
+        narrowed(model, CORPUS, tmp_path / "again", PLAN, C=1.0)
+    with pytest.raises(BadInputError, match="pruned model"):
+        DPBart(epsilon=500, model=str(tmp_path / "model"), variant="pr").bound  # noqa: B018
+
+
+def test_a_drawn_bottleneck_has_orthonormal_directions_and_their_inverse():
+    drawn = LinearNeck.drawn(16, 9, seed=3)
+    product = (drawn.down.weight @ drawn.up.weight).detach().numpy()
+    assert np.allclose(product, np.eye(9), atol=1e-6)
+    assert torch.equal(drawn.down.weight, LinearNeck.drawn(16, 9, seed=3).down.weight)
+    with pytest.raises(BadParameterError, match="does not fit a model 16 wide"):
+        LinearNeck.drawn(16, 16, seed=3)
+
+
+def test_a_model_that_knows_its_noise_keeps_its_c(tmp_path):
+    """Its decoder has learned from latents of this size; half the C would halve them."""
+    noise = {"noise": "gaussian", "delta": 1e-5, "epsilons": [500.0]}
+    for trained_for, C in ((None, 0.5), (noise, 1.0)):
+        name = str(tmp_path / f"model-{C}")
+        tiny("bart", trained_for=trained_for).save_pretrained(name)
+        assert DPBart(epsilon=500, model=name).bound == ClipValue(C)

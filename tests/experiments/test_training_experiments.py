@@ -65,13 +65,27 @@ def planned(name: str, size: str, data_folder: Path, spare: Path) -> Plan:
     return make_plan(experiment, size, [data_folder, spare]).judged_by(findings)
 
 
-@pytest.mark.parametrize("size", ["quick", "full"])
+@pytest.mark.parametrize("size", ["quick", "medium", "full"])
 @pytest.mark.parametrize("name", FILES)
-def test_shipped_files_are_valid_in_both_sizes(name: str, size: str, data_folder: Path, tmp_path: Path):
+def test_shipped_files_are_valid_in_all_sizes(name: str, size: str, data_folder: Path, tmp_path: Path):
     plan = planned(name, size, data_folder, tmp_path)
     check_report(plan)
-    if size == "quick":
-        assert not any(tmp_path.iterdir()), "the quick size needs data that is not at hand"
+    if size != "full":
+        assert not any(tmp_path.iterdir()), f"the {size} size needs data that is not at hand"
+
+
+@pytest.mark.parametrize("name", ["dp_bart_ablations", "tasks_more", "tasks_costs", "embedding_matched"])
+def test_each_published_cell_of_the_added_experiments_is_a_cell_of_the_medium_size(
+    name: str, data_folder: Path, tmp_path: Path
+):
+    check_report(planned(name, "quick", data_folder, tmp_path))
+    plan = planned(name, "medium", data_folder, tmp_path)
+    check_report(plan)
+    assert not any(tmp_path.iterdir())
+    for table in plan.experiment.published:
+        for *values, _ in table.rows:
+            place = dict(zip(table.axes, values, strict=True))
+            assert any(place.items() <= step.axes.items() for step in plan.steps), place
 
 
 def test_the_quick_sizes_cover_the_grids_of_the_thesis(data_folder: Path, tmp_path: Path):

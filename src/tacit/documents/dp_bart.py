@@ -9,6 +9,7 @@ Igamberdiev & Habernal, "DP-BART for privatized text rewriting under local diffe
 
     y = beam search over decode(z + noise): all-ones mask, fixed largest length
 
+A BART with a linear bottleneck (`tacit.documents.autoencoders.bottleneck`) is clamped like clv, on fewer columns.
 A BART that was trained with another bound (an l2 or l1 norm of the whole latent) is used with that bound, which is what
 it knows and what the card then says; it has none of these variants.
 
@@ -50,9 +51,9 @@ class DPBart(LatentMechanism):
     model     bart-20 (texts of up to 20 word pieces), a folder, or a name of the hub; in the source repository also
               bart-40 and bart-20-unclipped (trained without clipping, as the one of the paper)
     variant   "clv", "pr" (a pruned model) or "pr+" (pruned and trained for this epsilon); default: what the model is
-    clip      C; by default half the one of the checkpoint as in the thesis (for pr+, which knows its noise, the same
-              one, and for a norm as well), half the standard deviation of its values if it was trained without
-              clipping, and 0.1 for a model of the hub
+    clip      C; by default half the one of the checkpoint as in the thesis (the same one for a model that was trained
+              with noise and knows its size, and for a norm), half the standard deviation of its values if it was
+              trained without clipping, and 0.1 for a model of the hub
     length    positions of a hub model (default 20); a model of 'tacit pretrain' has its own
     """
 
@@ -70,15 +71,18 @@ class DPBart(LatentMechanism):
         if self.length is None:
             return super().load()
         autoencoder = load_for_release(self.model)
-        if autoencoder.kind != "bart":
+        if self.name not in autoencoder.mechanisms:
             return autoencoder  # refused with its bound
-        if autoencoder.record.commands and autoencoder.positions != self.length:
+        fixed = autoencoder.kind != "bart" or bool(autoencoder.record.commands)
+        if fixed and autoencoder.positions != self.length:
             raise BadParameterError(
                 "impossible-length",
                 "this model was trained for length {positions}: leave out the length, or choose a model of that "
                 "length (bart-20 comes with Tacit, bart-40 with its source repository)",
                 positions=autoencoder.positions,
             )
+        if fixed:
+            return autoencoder
         record = replace(autoencoder.record, positions=self.length)
         return type(autoencoder)(autoencoder.model, autoencoder.tokenizer, record)  # type: ignore[attr-defined, call-arg]
 
@@ -119,7 +123,8 @@ class DPBart(LatentMechanism):
         if trained is None:
             C = PUBLISHED_C if record.sigma is None else record.sigma / 2
         else:
-            C = trained.C if variant == "pr+" else trained.C / 2
+            knows_noise = variant == "pr+" or (kept is None and bool(record.epsilons()))
+            C = trained.C if knows_noise else trained.C / 2
         return ClipValue(C if self.clip is None else self.clip, None if variant == "clv" else kept)
 
 

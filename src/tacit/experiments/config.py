@@ -58,14 +58,24 @@ class About(Strict):
 
 
 class Part(Strict):
-    """Some rows of one file: those that match `where`, shuffled by a public seed, after `skip` of them `rows`."""
+    """Some rows of one file: those that match `where`, shuffled by a public seed, after `skip` of them `rows`.
+
+    where   the value that a column has, or several of which it has one
+    """
 
     file: str
     format: str | None = None
     rows: int | None = Field(default=None, ge=1)
     skip: int = Field(default=0, ge=0)
     seed: int = 0
-    where: dict[str, str] = Field(default={})
+    where: dict[str, str | list[str]] = Field(default={})
+
+    def matches(self, cells: Mapping[str, str]) -> bool:
+        """Whether a row has a value that is wanted in each of these columns."""
+        return all(
+            cells[column] == wanted if isinstance(wanted, str) else cells[column] in wanted
+            for column, wanted in self.where.items()
+        )
 
 
 class DataSet(Strict):

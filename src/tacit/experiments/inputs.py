@@ -92,4 +92,12 @@ def _end(part: Part) -> float:
 
 def _takes_all_of(wide: Part, narrow: Part) -> bool:
     """Whether `wide` takes every row that matches, and all rows of `narrow` match."""
-    return wide.rows is None and wide.skip == 0 and wide.where.items() <= narrow.where.items()
+    all_match = all(
+        column in narrow.where and set(_values(narrow, column)) <= set(_values(wide, column)) for column in wide.where
+    )
+    return wide.rows is None and wide.skip == 0 and all_match
+
+
+def _values(part: Part, column: str) -> list[str]:
+    wanted = part.where[column]
+    return [wanted] if isinstance(wanted, str) else wanted

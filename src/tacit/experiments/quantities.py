@@ -73,6 +73,10 @@ class Quantity:
     def __neg__(self) -> Quantity:
         return Quantity(tuple(score.model_copy(update={"times": -score.times}) for score in self.scores), -self.added)
 
+    def __mul__(self, factor: float) -> Quantity:
+        scaled = tuple(score.model_copy(update={"times": factor * score.times}) for score in self.scores)
+        return Quantity(scaled, factor * self.added)
+
     def __sub__(self, other: Quantity | float) -> Quantity:
         return self + (-quantity_of(other))
 

@@ -94,18 +94,20 @@ def tag_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]
 
 
 def answer_scores(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
-    """Word overlap and exact match as in the evaluation of SQuAD; always saying nothing is the floor."""
-    pairs = [(scores.plain_answer(a), scores.plain_answer(b)) for a, b in zip(truth, predicted, strict=True)]
-    overlap = np.array([scores.word_overlap(a.split(), b.split()) for a, b in pairs])
+    """Word overlap and exact match as in the evaluation of SQuAD, the best over the right answers of a cell; always
+    saying nothing is the floor."""
+    pairs = [scores.scores_of_answer(cell, said) for cell, said in zip(truth, predicted, strict=True)]
+    overlap = np.array([f1 for _, f1 in pairs])
     interval = scores.mean_interval(overlap, resamples=RESAMPLES)
-    floor = float(np.mean([not a for a, _ in pairs]))
-    silent = np.array([float(not b) for _, b in pairs])
+    answered = [scores.right_answers(cell) != [""] for cell in truth]
+    floor = float(np.mean([not has for has in answered]))
+    silent = np.array([float(not scores.plain_answer(said)) for said in predicted])
     unanswered = scores.mean_interval(silent, resamples=RESAMPLES)
     collapsed = scores.bootstrap_interval(
         lambda at: float(silent[at].mean() >= MAJORITY_SHARE), len(pairs), resamples=RESAMPLES
     )
-    exact = scores.mean_interval([float(a == b) for a, b in pairs], resamples=RESAMPLES)
-    answerable = overlap[[bool(a) for a, _ in pairs]]
+    exact = scores.mean_interval([right for right, _ in pairs], resamples=RESAMPLES)
+    answerable = overlap[answered]
     nothing = scores.Interval(math.nan, math.nan, math.nan, 0)
     there = scores.mean_interval(answerable, resamples=RESAMPLES) if len(answerable) else nothing
     return {

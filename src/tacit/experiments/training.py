@@ -6,6 +6,7 @@ and the same noise, and the key is gone when the training is finished. Predictio
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections import Counter
@@ -82,6 +83,12 @@ class _Clock(TrainingProgress):
         """Nothing, in the same way."""
 
     @property
+    def step_seconds(self) -> list[float]:
+        """Processor seconds of each step after the first."""
+        times = [time for _, time in self._times]
+        return [after - before for before, after in itertools.pairwise(times)]
+
+    @property
     def epoch_seconds(self) -> float | None:
         """Processor seconds of a pass over the records; None where fewer than two steps were taken."""
         if len(self._times) < 2:
@@ -113,6 +120,15 @@ def carry_out(
         folder / "timing.json", {"epoch_cpu_seconds": clock.epoch_seconds, "private": config.noise_epsilon < math.inf}
     )
     return promise
+
+
+def seconds_of_steps(config: TrainConfig) -> list[float]:
+    """Processor seconds of each step of a training after the first; its model is for nothing else."""
+    from tacit.jobs.training.records import train_on_records
+
+    clock = _Clock(lambda done, total: None)
+    train_on_records(config, clock)
+    return clock.step_seconds
 
 
 def write_predictions(

@@ -34,7 +34,14 @@ from tacit.jobs.fields import (
     Resume,
     Start,
     Steps,
+    Vectors,
     VocabularySize,
+)
+from tacit.jobs.pretrain_refusals import (
+    embedding_of_vectors,
+    only_adept_in_eight_bits,
+    vectors_of_another_model,
+    vectors_of_word_pieces,
 )
 from tacit.jobs.running import on_its_device
 from tacit.needs import BLEU, MODELS, Ability
@@ -146,6 +153,14 @@ class AutoencoderConfig(Learning):
         384
     )
     embedding: Annotated[int, Field(ge=1, description="ADePT: width of the word pieces."), Option(Group.MODEL)] = 128
+    vectors: Annotated[
+        Vectors,
+        Field(
+            description="ADePT with whole words: public word vectors to begin with, a file in GloVe format or a name; "
+            "their width is that of the words."
+        ),
+        Varied(group=Group.MODEL),
+    ] = None
     latent_positions: Annotated[
         int, Field(ge=1, description="narrow: positions of the latent."), Option(Group.MODEL)
     ] = 8
@@ -213,6 +228,18 @@ class AutoencoderConfig(Learning):
         return self
 
     @model_validator(mode="after")
+    def _vectors_are_those_of_words(self) -> Self:
+        if self.vectors is None:
+            return self
+        if self.kind != "adept" or self.start is not None:
+            raise vectors_of_another_model()
+        if not self.whole_words:
+            raise vectors_of_word_pieces()
+        if "embedding" in self.model_fields_set:
+            raise embedding_of_vectors()
+        return self
+
+    @model_validator(mode="after")
     def _options_fit_the_model(self) -> Self:
         if self.start is not None and self.epsilons:
             raise BadParameterError(
@@ -239,10 +266,11 @@ class PruneConfig(Learning):
         float, Field(description="Share of what is left that a stage prunes."), Option(Group.TRAINING)
     ] = 0.25
     importance: Annotated[
-        Literal["keys", "values", "random"],
+        Literal["keys", "values", "random", "bottleneck"],
         Field(
             description="Neurons that go first: those that the keys or the values of the decoder's cross-attention "
-            "read least, or random ones, for comparison."
+            "read least, or, for comparison, random ones; 'bottleneck' trains a linear layer of the same width in "
+            "place of pruning."
         ),
         Option(Group.TRAINING),
     ] = "keys"
@@ -258,6 +286,15 @@ class PruneConfig(Learning):
     learning_rate: LargestRate = 1e-4
     held_out: HeldOut = 1_000
     dropout: Dropout = None
+
+    @model_validator(mode="after")
+    def _a_bottleneck_reads_all_layers(self) -> Self:
+        if self.importance == "bottleneck" and self.decoder_layer != 1:
+            raise BadParameterError(
+                "layer-of-a-bottleneck",
+                "a bottleneck stands before all layers of the decoder: leave out {option.decoder_layer}",
+            )
+        return self
 
 
 class NoiseConfig(Learning):
@@ -358,10 +395,3 @@ def described(config: PretrainConfig) -> str:
     places = {name: getattr(config, name, None) for name in ("text", "start", "model", "output")}
     shown = {name: Path(place).name for name, place in places.items() if isinstance(place, str | Path)}
     return "; ".join(config.model_copy(update=shown).to_toml().splitlines())
-
-
-def only_adept_in_eight_bits() -> BadParameterError:
-    return BadParameterError(
-        "only-adept-in-eight-bits",
-        "only an ADePT ({option.kind[adept]}) can be saved in 8 bits: use {option.half}",
-    )

@@ -13,7 +13,7 @@ from tacit.documents.pretraining.clipping import ClippingSettings
 from tacit.documents.pretraining.corpus import PublicText
 from tacit.documents.pretraining.folders import Saving
 from tacit.documents.pretraining.plan import PretrainingPlan
-from tacit.documents.pretraining.prune import PruningRule, prune
+from tacit.documents.pretraining.prune import BOTTLENECK, PruningRule, narrowed, prune
 from tacit.errors import BadParameterError
 from tacit.jobs.pretrain import (
     AutoencoderConfig,
@@ -24,8 +24,9 @@ from tacit.jobs.pretrain import (
     PruneConfig,
     PublicTraining,
     described,
-    only_adept_in_eight_bits,
 )
+from tacit.jobs.pretrain_refusals import only_adept_in_eight_bits
+from tacit.vectors.load import load_vectors
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -62,7 +63,9 @@ def made(
 def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None, plan: PretrainingPlan | None) -> Made:
     import torch
 
+    from tacit.documents.autoencoders.lstm import LstmAutoencoder
     from tacit.documents.pretraining.loop import train
+    from tacit.documents.pretraining.word_vectors import begin_with_vectors
 
     limit = config.clipping.of_new(config.kind, noisy=bool(config.epsilons))
     positions = {"bart": config.length, "adept": 2, "narrow": config.latent_positions}
@@ -76,11 +79,12 @@ def _new(config: AutoencoderConfig, corpus: PublicText, progress: OnStep | None,
     texts = corpus.split(config.held_out)[0]
     tokenizer = train_vocabulary(texts, config.vocabulary_size, lowercase=config.lowercase, words=config.whole_words)
     model = _new_model(config, tokenizer, record)
+    begun = begin_with_vectors(model, config.vectors) if isinstance(model, LstmAutoencoder) and config.vectors else {}
     facts = train(
         model, corpus, plan or _plan(config), config.output, bound=limit,
         noise=_noise(config) if config.epsilons else None, resume=config.resume, progress=progress,
     )  # fmt: skip
-    return Made(model, facts, _saving(config, lowercase=config.lowercase))
+    return Made(model, {**facts, **begun}, _saving(config, lowercase=config.lowercase))
 
 
 def _new_model(config: AutoencoderConfig, tokenizer: Tokenizer, record: Record) -> Autoencoder:
@@ -89,9 +93,8 @@ def _new_model(config: AutoencoderConfig, tokenizer: Tokenizer, record: Record) 
     from tacit.documents.autoencoders.narrow import NarrowAutoencoder
 
     if config.kind == "adept":
-        return LstmAutoencoder.create(
-            tokenizer, record, length=config.length, embedding=config.embedding, hidden=config.width
-        )
+        width = config.embedding if config.vectors is None else load_vectors(config.vectors).dimension
+        return LstmAutoencoder.create(tokenizer, record, length=config.length, embedding=width, hidden=config.width)
     shape = {name: getattr(config, name) for name in ("width", "layers", "heads", "feed_forward")}
     if config.kind == "narrow":
         return NarrowAutoencoder.create_narrow(
@@ -143,10 +146,16 @@ def _pruned(config: PruneConfig, corpus: PublicText, progress: OnStep | None, pl
     from tacit.documents.autoencoders.bart import BartAutoencoder
 
     model = BartAutoencoder.from_pretrained(config.model)
+    plan = plan or _plan(config, evaluate_every=max(1, config.steps // 2), patience=1_000)
+    limit_of_values = ClippingSettings(config.clip).for_pruning(model, corpus)
+    if config.importance == BOTTLENECK:
+        narrow = narrowed(
+            model, corpus, config.output, plan, C=limit_of_values, stages=config.stages, quantile=config.quantile,
+            resume=config.resume, progress=progress,
+        )  # fmt: skip
+        return Made(narrow, {"stages": config.stages, "kept": narrow.width}, _saving(config))
     limit = prune(
-        model, corpus, config.output,
-        plan or _plan(config, evaluate_every=max(1, config.steps // 2), patience=1_000),
-        C=ClippingSettings(config.clip).for_pruning(model, corpus), stages=config.stages, quantile=config.quantile,
+        model, corpus, config.output, plan, C=limit_of_values, stages=config.stages, quantile=config.quantile,
         least_bleu=config.least_bleu, rule=PruningRule(config.importance, config.decoder_layer),
         command=described(config), resume=config.resume, progress=progress,
     )  # fmt: skip

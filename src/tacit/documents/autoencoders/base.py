@@ -289,6 +289,7 @@ AUTOENCODERS: Registry[type[Autoencoder]] = Registry(
     {
         "bart": "tacit.documents.autoencoders.bart:BartAutoencoder",
         "narrow": "tacit.documents.autoencoders.narrow:NarrowAutoencoder",
+        "bottleneck": "tacit.documents.autoencoders.bottleneck:BottleneckAutoencoder",
         "adept": "tacit.documents.autoencoders.lstm:LstmAutoencoder",
     },
     _is_autoencoder,

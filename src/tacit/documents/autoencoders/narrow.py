@@ -24,14 +24,12 @@ import torch
 
 from tacit.documents.autoencoders.bart import BartAutoencoder, load_bart, load_tokenizer
 from tacit.documents.autoencoders.base import Record
-from tacit.documents.autoencoders.weights import load_tensors, save_tensors
+from tacit.documents.autoencoders.necked import NECK_FILE, NeckedAutoencoder
+from tacit.documents.autoencoders.weights import load_tensors
 from tacit.documents.bounds import AnalyticGaussian, ClipL2
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-    from transformers import PreTrainedModel
-
-NECK_FILE = "neck.safetensors"
+    from torch import Tensor
 
 
 def capacity_bits(epsilon: float, delta: float, n: int) -> float:
@@ -52,28 +50,16 @@ class Neck(torch.nn.Module):
         self.norm = torch.nn.LayerNorm(model_width)
 
 
-class NarrowAutoencoder(BartAutoencoder):
+class NarrowAutoencoder(NeckedAutoencoder):
     """A BART whose decoder sees a few narrow positions only."""
 
     kind: ClassVar[str] = "narrow"
     mechanisms: ClassVar[tuple[str, ...]] = ("narrow",)
-
-    def __init__(self, model: PreTrainedModel, tokenizer: Any, record: Record, neck: Neck) -> None:
-        super().__init__(model, tokenizer, record)
-        self.neck = neck
-        self._module = torch.nn.ModuleDict({"model": model, "neck": neck})
-
-    @property
-    def width(self) -> int:
-        return int(self.neck.down.out_features)
+    neck: Neck
 
     @property
     def length(self) -> int:
         return int(self.model.config.max_position_embeddings) - self.positions
-
-    @property
-    def module(self) -> nn.Module:
-        return self._module
 
     @property
     def on_simplex(self) -> bool:
@@ -97,10 +83,6 @@ class NarrowAutoencoder(BartAutoencoder):
         scaled = latents * (math.sqrt(self.positions * self.width) / self._C)
         memory: Tensor = self.neck.norm(self.neck.up(scaled) + self.neck.places)
         return memory
-
-    def save_weights(self, folder: Path) -> None:
-        super().save_weights(folder)
-        save_tensors(self.neck, folder / NECK_FILE)
 
     @classmethod
     def load_weights(cls, folder: str, record: Record) -> Self:

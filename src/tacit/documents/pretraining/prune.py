@@ -12,6 +12,9 @@
 
 On a width of 768 this prunes 192, 336, 444, 525, 586, 632 neurons; stage 5 leaves 182, so n = 20 * 182 = 3,640. The
 same columns are 0 for every document and position: they carry nothing and add nothing to the sensitivity.
+
+In place of pruning, `narrowed` puts a linear bottleneck of the same width behind the encoder and trains it together
+with the model for as many batches (the rule "bottleneck", which the thesis found worse than the keys).
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ from tacit.errors import BadInputError, BadParameterError, check_choice
 from tacit.noise.source import public_generator
 
 if TYPE_CHECKING:
+    from tacit.documents.autoencoders.bart import BartAutoencoder
+    from tacit.documents.autoencoders.bottleneck import BottleneckAutoencoder
+    from tacit.documents.pretraining.loop import OnStep
     from tacit.documents.pretraining.plan import PretrainingPlan
 
 STAGES = 6
@@ -53,6 +59,8 @@ def next_kept(importance: NDArray[Any], kept: Sequence[int], quantile: float = Q
 
 
 PROJECTIONS = {"keys": "k_proj", "values": "v_proj"}
+BOTTLENECK = "bottleneck"
+"""The rule that prunes nothing: a linear layer as narrow as what the others would leave."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +86,7 @@ class PruningRule:
         """A number for each encoder neuron; those with the smallest are pruned."""
         model = getattr(autoencoder, "model", None)
         if autoencoder.kind != "bart" or model is None:
-            raise BadInputError(
-                "wrong-kind-of-model",
-                "pruning is defined for a BART, and this model is of the kind '{kind}'",
-                kind=autoencoder.kind,
-            )
+            raise _not_a_bart(autoencoder)
         if self.by == "random":
             return np.asarray(public_generator(seed).random(autoencoder.width))
         layers = model.get_decoder().layers
@@ -128,9 +132,7 @@ def prune(
 
     corpus = declared(corpus)
     if stages < 2:
-        raise BadParameterError(
-            "too-few-stages", "pruning needs at least 2 stages: the last one's weights go with the one before"
-        )
+        raise _too_few_stages()
     held_out = corpus.split(plan.held_out)[1][:500]
     kept: tuple[int, ...] = tuple(range(autoencoder.width))
     history: list[tuple[int, ...]] = []
@@ -188,6 +190,66 @@ def prune(
         "neurons": asdict(rule),
     }
     return chosen
+
+
+def width_to_rewrite_with(width: int, stages: int, quantile: float = QUANTILE) -> int:
+    """Columns that are left for rewriting after so many stages: those of the stage before the last.
+
+    >>> width_to_rewrite_with(768, 6)
+    182
+    """
+    kept: tuple[int, ...] = tuple(range(width))
+    for _ in range(stages - 1):
+        kept = next_kept(np.arange(width), kept, quantile)
+    return len(kept)
+
+
+def narrowed(
+    bart: BartAutoencoder,
+    corpus: PublicText,
+    folder: Path,
+    plan: PretrainingPlan,
+    *,
+    C: float,
+    stages: int = STAGES,
+    quantile: float = QUANTILE,
+    resume: bool = False,
+    progress: OnStep | None = None,
+) -> BottleneckAutoencoder:
+    """A copy of the model with a bottleneck as wide as what `stages` of pruning leave, trained for as many batches.
+
+    plan   of the training after one stage, as for `prune`; here all stages are one training
+    """
+    from tacit.documents.autoencoders.bottleneck import BottleneckAutoencoder
+    from tacit.documents.pretraining.loop import train
+
+    if bart.kind != "bart":
+        raise _not_a_bart(bart)
+    if stages < 2:
+        raise _too_few_stages()
+    width = width_to_rewrite_with(bart.width, stages, quantile)
+    bound = ClipValue(C)
+    pruning = {"stages": stages, "quantile": quantile, "width": width, "neurons": {"by": BOTTLENECK}}
+    record = replace(bart.record, kind=BOTTLENECK, bound=bound.to_dict(), sigma=None, trained_for=None, pruning=pruning)
+    model = BottleneckAutoencoder.of(bart, record, width, plan.seed)
+    train(
+        model, corpus, replace(plan, steps=plan.steps * stages), folder, bound=bound, resume=resume, progress=progress
+    )
+    return model
+
+
+def _not_a_bart(model: Autoencoder) -> BadInputError:
+    return BadInputError(
+        "wrong-kind-of-model",
+        "pruning is defined for a BART, and this model is of the kind '{kind}'",
+        kind=model.kind,
+    )
+
+
+def _too_few_stages() -> BadParameterError:
+    return BadParameterError(
+        "too-few-stages", "pruning needs at least 2 stages: the last one's weights go with the one before"
+    )
 
 
 def _finished(autoencoder: Autoencoder, place: Path, rule: PruningRule) -> tuple[tuple[int, ...], float]:

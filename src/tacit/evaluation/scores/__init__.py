@@ -26,6 +26,8 @@ from tacit.evaluation.scores.answers import (
     answer_scores,
     best_threshold,
     plain_answer,
+    right_answers,
+    scores_of_answer,
     word_overlap,
 )
 from tacit.evaluation.scores.classification import (
@@ -118,7 +120,9 @@ __all__ = [
     "pearson",
     "plain_answer",
     "resampled",
+    "right_answers",
     "same_length",
+    "scores_of_answer",
     "scores_of_confusion",
     "similarity_scores",
     "spearman",

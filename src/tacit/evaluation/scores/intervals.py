@@ -36,6 +36,10 @@ class Interval:
         """The score of this name, and the ends of its interval beside it."""
         return {name: self.value, f"{name}.low": self.low, f"{name}.high": self.high}
 
+    def plus(self, number: float) -> Interval:
+        """The interval of the score and a number."""
+        return replace(self, value=self.value + number, low=self.low + number, high=self.high + number)
+
     def times(self, factor: float) -> Interval:
         """The interval of the score times a number; a negative one turns it around."""
         low, high = sorted((factor * self.low, factor * self.high))

@@ -42,7 +42,7 @@ def taken_rows(data: DataSet, part: Part, name: str) -> list[dict[str, Any]]:
         table.select(columns)
         for row, values in table.rows():
             cells = dict(zip(columns, values, strict=True))
-            if any(cell_string(cells[column]) != wanted for column, wanted in part.where.items()):
+            if not part.matches({column: cell_string(cells[column]) for column in part.where}):
                 continue
             matching.append(
                 {
@@ -146,9 +146,10 @@ def _is_number(label: str) -> bool:
 def _has_rows(data: DataSet, part: Part) -> bool:
     with open_table(part.file, format_of(part.file, part.format)) as table:
         table.select(list(part.where) or data.text_columns)
-        wanted = list(part.where.values())
         matching = (
-            row for row, values in table.rows() if [cell_string(value) for value in values[: len(wanted)]] == wanted
+            row
+            for row, values in table.rows()
+            if part.matches(dict(zip(part.where, map(cell_string, values), strict=False)))
         )
         return next(islice(matching, part.skip, None), None) is not None
 

@@ -6,6 +6,8 @@ The arms of the thesis:  A nothing   B f   C mechanism   D f + mechanism   E noi
 
     none                copies the words; their vectors are f(phi(x)), so this is arm A or B
     laplace             multivariate Laplace noise on f(phi(x)); the noisy vectors are released, or the words g finds
+    univariate-laplace  independent noise on each number, for all differences of two words: its epsilon is per token,
+                        whatever the words are
     mahalanobis         the same with elliptical noise (lam); its epsilon is per unit of another distance
     truncated-gumbel    a choice among near words in the space after f; its mapping is built in
 
@@ -51,6 +53,10 @@ from tacit.words.mahalanobis import Mahalanobis, inverse_root
 from tacit.words.multivariate_laplace import MultivariateLaplace
 from tacit.words.noisy import NoisyWords
 from tacit.words.truncated_gumbel import TruncatedGumbel
+from tacit.words.univariate_laplace import UnivariateLaplace
+
+OF_VECTORS = ("laplace", "univariate-laplace", "mahalanobis")
+"""Mechanisms that make noisy vectors; a mapping makes words of them."""
 
 LARGEST_HALF = float(np.finfo(np.float16).max)
 
@@ -63,7 +69,7 @@ class Perturb(Parameters):
     outside    truncated Gumbel outside its domain: "refuse", or "real-part" for reproduction (no guarantee)
     """
 
-    mechanism: Literal["none", "laplace", "mahalanobis", "truncated-gumbel"]
+    mechanism: Literal["none", "laplace", "univariate-laplace", "mahalanobis", "truncated-gumbel"]
     epsilon: float | None = Field(default=None, gt=0)
     bounding: str = "none"
     mapping: Literal["none", "nearest", "first-or-second"] = "none"
@@ -75,7 +81,7 @@ class Perturb(Parameters):
     seed: int = 1
     test_seed: int | None = None
 
-    def build(self) -> MultivariateLaplace | Mahalanobis | TruncatedGumbel:
+    def build(self) -> MultivariateLaplace | UnivariateLaplace | Mahalanobis | TruncatedGumbel:
         assert self.epsilon is not None
         space = spaces(self.vectors, self.limit, self.bounding)
         mapping = "nearest" if self.mapping == "none" else self.mapping
@@ -83,6 +89,8 @@ class Perturb(Parameters):
             return MultivariateLaplace(
                 epsilon=self.epsilon, vectors=space.table, bounding=self.bounding, calibrated=False, mapping=mapping
             )
+        if self.mechanism == "univariate-laplace":
+            return UnivariateLaplace(epsilon=self.epsilon, vectors=space.table, bounding=self.bounding, mapping=mapping)
         if self.mechanism == "mahalanobis":
             return Mahalanobis(epsilon=self.epsilon, vectors=space.table, lam=self.lam, mapping=mapping)
         real_part = self.outside == "real-part" and self.epsilon <= space.smallest_gumbel_epsilon
@@ -184,6 +192,10 @@ def facts_of(parameters: Perturb, space: Space) -> dict[str, float]:
     epsilon = parameters.epsilon
     if epsilon is None:
         return facts
+    if parameters.mechanism == "univariate-laplace":  # a promise about any two words, in no distance
+        mechanism = parameters.build()
+        assert isinstance(mechanism, UnivariateLaplace)
+        return facts | {"l1 sensitivity": mechanism.l1_sensitivity}
     stretch = space.sensitivity.value
     if parameters.mechanism == "mahalanobis":
         root = inverse_root(np.asarray(space.table.vectors, dtype=np.float64), parameters.lam)
@@ -259,7 +271,7 @@ def check(parameters: Perturb, inputs: frozenset[str] = frozenset()) -> None:
             mechanism=parameters.mechanism,
             advice=advice,
         )
-    if parameters.mapping != "none" and parameters.mechanism not in ("laplace", "mahalanobis"):
+    if parameters.mapping != "none" and parameters.mechanism not in OF_VECTORS:
         raise BadInputError(
             "mapping-built-in",
             "'{mechanism}' gives words by itself: leave out 'mapping'",
@@ -286,17 +298,19 @@ def fits(parameters: Perturb, inputs: Mapping[str, PlannedCell]) -> None:
 
 def gives_words(parameters: Perturb) -> bool:
     """Whether a learner that reads text can go on from here."""
-    return parameters.mapping != "none" or parameters.mechanism not in ("laplace", "mahalanobis")
+    return parameters.mapping != "none" or parameters.mechanism not in OF_VECTORS
 
 
 def meaning(parameters: Perturb) -> str:
     if parameters.mechanism == "mahalanobis":
         return f"per token and unit of Mahalanobis distance (lam {parameters.lam:g})"
+    if parameters.mechanism == "univariate-laplace":
+        return "per token"
     return "per token and unit of distance after the bounding map"
 
 
 KIND = Kind(
     "perturb", 1, Perturb, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
     measures=("words kept", "epsilon in the original distance", "inside the domain", "noise over diameter"), fits=fits,
-    further=("sensitivity of the map", "diameter after the map", "smallest epsilon of the domain"),
+    further=("sensitivity of the map", "l1 sensitivity", "diameter after the map", "smallest epsilon of the domain"),
 )  # fmt: skip

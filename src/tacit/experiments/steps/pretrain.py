@@ -1,11 +1,12 @@
 """`pretrain`: a rewriting model for a `rewrite` step, trained on data that is declared public.
 
     autoencoder   an ADePT from scratch, with a vocabulary of its own (sections 5.3 and 5.4)
+    further       a model that is trained on without noise, with another clipping (section 6.3)
     prune         a BART with fewer encoder neurons (DP-BART-PR, Igamberdiev 2023, section 6.3.4)
     noise         trained on with clipping and the noise of one or more epsilons (DP-BART-PR+, section 6.3.5)
 
-`corpus` is the data; `start` is the model that `prune` and `noise` begin with: an input (another pretrain step), or
-the name of a built-in model or of one on the model hub in `start_from`. Everything is a function of the seed.
+`corpus` is the data; `start` is the model that `further`, `prune` and `noise` begin with: an input (another pretrain
+step), or the name of a built-in model or of one on the model hub in `start_from`. Everything is a function of the seed.
 
 Data that is not declared public is refused: a model repeats what it was trained on. The study of exactly this mistake
 (`experiments/memorization.toml`) plays it with public data.
@@ -23,6 +24,7 @@ from pydantic import Field
 
 from tacit.documents.autoencoders.base import load_for_release
 from tacit.documents.pretraining.corpus import PublicText
+from tacit.documents.pretraining.folders import measure_values
 from tacit.documents.pretraining.plan import PretrainingPlan
 from tacit.errors import BadInputError, require
 from tacit.experiments.config import Parameters
@@ -37,14 +39,17 @@ class Pretrain(Parameters):
     """public      the name that the text is known by; it is printed on the card of every release
     length      largest number of word pieces of a text
     words       a vocabulary of whole words: every other word is the same unknown one
-    clip bound  C and what is clipped: l1 or l2 norm, or each value
+    clip bound  C and what is clipped: l1 or l2 norm, or each value; an autoencoder without `clip` is trained without it
+    vectors     public word vectors that an ADePT with whole words begins with
+    importance  the neurons that `prune` prunes first, and of which `decoder_layer`; "bottleneck" prunes none
+    keep_stages the stages of a pruning are kept, for `stage` of a rewrite step
     epsilon     the budget to train for (`noise`); as an axis it gives one model for each epsilon
     epsilons    several budgets in its place: one model for all of them
     content     frequent pieces count little (content / (content + frequency)), for budgets of a few bits
     keep        the weights with the "best" held-out loss, or the "last" ones, however much they were learned by heart
     """
 
-    how: Literal["autoencoder", "prune", "noise"] = "autoencoder"
+    how: Literal["autoencoder", "further", "prune", "noise"] = "autoencoder"
     public: str
     part: str = "train"
     start_from: str = "bart-20"
@@ -56,6 +61,10 @@ class Pretrain(Parameters):
     embedding: int = Field(default=128, ge=2)
     clip: float | None = Field(default=None, gt=0)
     bound: Literal["l1", "l2", "value"] = "l2"
+    vectors: str | None = None
+    importance: Literal["keys", "values", "random", "bottleneck"] = "keys"
+    decoder_layer: int = Field(default=1, ge=1)
+    keep_stages: bool = False
     epsilon: float | None = Field(default=None, gt=0)
     epsilons: list[float] = Field(default=[])
     delta: float = Field(default=1e-5, gt=0, lt=1)
@@ -81,18 +90,25 @@ class Pretrain(Parameters):
         if self.how == "prune":
             return PruneConfig(
                 model=start, text=corpus.texts, public=corpus.name, output=work, clip=self.clip, stages=self.stages,
-                least_bleu=self.least_bleu,
+                least_bleu=self.least_bleu, importance=self.importance, decoder_layer=self.decoder_layer,
             )  # fmt: skip
         if self.how == "noise":
             return NoiseConfig(
                 model=start, text=corpus.texts, public=corpus.name, output=work, clip=self.clip,
                 epsilons=tuple(self.budgets), delta=self.delta,
             )  # fmt: skip
+        if self.how == "further":
+            return AutoencoderConfig(
+                start=start, text=corpus.texts, public=corpus.name, output=work, length=self.length, clip=self.clip,
+                clip_by=None if self.clip is None else self.bound, unclipped=self.clip is None,
+                held_out=self.held_out, seed=self.seed,
+            )  # fmt: skip
+        words = {"embedding": self.embedding} if self.vectors is None else {"vectors": self.vectors}
         return AutoencoderConfig(
             kind="adept", text=corpus.texts, public=corpus.name, output=work, length=self.length,
             vocabulary_size=self.vocabulary, lowercase=self.lowercase, whole_words=self.words, width=self.width,
-            embedding=self.embedding, clip=self.clip, clip_by=None if self.clip is None else self.bound,
-            unclipped=self.clip is None, held_out=self.held_out, seed=self.seed,
+            clip=self.clip, clip_by=None if self.clip is None else self.bound,
+            unclipped=self.clip is None, held_out=self.held_out, seed=self.seed, **words,
         )  # fmt: skip
 
     def plan(self) -> PretrainingPlan:
@@ -105,11 +121,15 @@ class Pretrain(Parameters):
         )  # fmt: skip
 
 
+STAGES: Final = "stages"
+"""Where the stages of a pruning lie in the folder of its step."""
+
 FACTS: Final = ("steps", "held_out_loss", "training_texts", "stages")
 """What is kept of how a training went. Minutes belong to the costs: equal steps write equal files."""
 
 
 def run(parameters: Pretrain, inputs: Inputs, folder: Path, progress: Progress) -> None:
+    from tacit.documents.autoencoders.bottleneck import BottleneckAutoencoder
     from tacit.documents.pretraining.measures import held_out_bleu
 
     texts = [text for row in read_part(inputs["corpus"], parameters.part).texts for text in row]
@@ -122,12 +142,19 @@ def run(parameters: Pretrain, inputs: Inputs, folder: Path, progress: Progress) 
     model = trained.model
     model.record.corpora = list(dict.fromkeys([*model.record.corpora, corpus.name]))
     model.record.commands = [*model.record.commands, f"a step of the kind pretrain ({parameters.how})"]
+    if parameters.how in ("autoencoder", "further"):
+        measure_values(model, corpus)
     model.save_pretrained(folder / "model")
+    if parameters.keep_stages:
+        (folder / STAGES).mkdir()
+        for stage in work.glob("stage-*"):
+            shutil.move(stage, folder / STAGES / stage.name)
     bleu = held_out_bleu(model, corpus, parameters.held_out, lowercase=parameters.lowercase)
     shutil.rmtree(work, ignore_errors=True)
     facts: dict[str, object] = {name: trained.facts[name] for name in FACTS if name in trained.facts}
     kept = (model.record.bound or {}).get("kept")
-    facts |= bleu | {"kept columns": len(kept) if kept else model.width, "width": model.width}
+    width = model.full_width if isinstance(model, BottleneckAutoencoder) else model.width
+    facts |= bleu | {"kept columns": len(kept) if kept else model.width, "width": width}
     write_json(folder / "facts.json", facts)
 
 
@@ -153,6 +180,11 @@ def check(parameters: Pretrain, inputs: frozenset[str] = frozenset()) -> None:
             "noise-and-epsilons",
             "how = \"noise\" and the 'epsilons' to train for go together: give both, or none",
         )
+    if parameters.keep_stages and (parameters.how != "prune" or parameters.importance == "bottleneck"):
+        raise BadInputError(
+            "stages-without-pruning",
+            "only the pruning of neurons has stages to keep: leave out 'keep_stages'",
+        )
     if parameters.how == "autoencoder" and "start" in inputs:
         raise BadInputError(
             "autoencoder-with-start",
@@ -162,13 +194,23 @@ def check(parameters: Pretrain, inputs: frozenset[str] = frozenset()) -> None:
         load_for_release(parameters.start_from)
 
 
+LATER: Final = ("vectors", "importance", "decoder_layer", "keep_stages")
+"""Parameters that came later: they count where they are used, so that no earlier cell is run again."""
+
+
+def content(parameters: Pretrain) -> dict[str, object]:
+    """The values that the key is made from."""
+    unused = {name for name in LATER if getattr(parameters, name) == Pretrain.model_fields[name].default}
+    return parameters.model_dump(exclude=unused)
+
+
 def fits(parameters: Pretrain, inputs: Mapping[str, PlannedCell]) -> None:
     check_part(data_in(inputs, "corpus"), parameters.part, "part")
 
 
 KIND = Kind(
     "pretrain", 2, Pretrain, run, score,
-    {"corpus": Input(("data",), public=True), "start": Input(("pretrain",), required=False)}, check,
+    {"corpus": Input(("data",), public=True), "start": Input(("pretrain",), required=False)}, check, content,
     measures=("held-out BLEU without noise", "held-out loss", "kept columns"), fits=fits,
     further=("width", "noise share"),
 )  # fmt: skip

@@ -34,6 +34,7 @@ from tacit.experiments.conversion import calibrated, check_length, fixed_length,
 from tacit.experiments.inputs import check_part, check_texts, data_in
 from tacit.experiments.raw import parts_of, read_json, read_lines, read_part, write_json, write_lines
 from tacit.experiments.steps import KEY_FILE, OF_THE_CARD, Input, Kind, PlannedCell, Progress
+from tacit.experiments.steps.pretrain import STAGES, Pretrain
 from tacit.guarantee import Guarantee
 from tacit.mechanism import Mechanism
 from tacit.noise.kept_key import kept_key
@@ -52,6 +53,8 @@ class Rewrite(Parameters):
     document_tokens   if given, epsilon is that of a whole document of so many tokens, also for word mechanisms
                       (`experiments.conversion`), whose texts are then cut or filled up to that length
     more              further options, so that two axes can each set some of them
+    stage             the stage of a pruning whose model is used (`keep_stages` of the pretrain step); by default the
+                      finished one
     parts             which parts of the data to rewrite; all of them by default
     seed              the number of this release among independent ones
     """
@@ -61,6 +64,7 @@ class Rewrite(Parameters):
     document_tokens: int | None = Field(default=None, ge=1)
     options: dict[str, str | int | float | bool] = Field(default={})
     more: dict[str, str | int | float | bool] = Field(default={})
+    stage: int | None = Field(default=None, ge=1)
     parts: list[str] = Field(default=[])
     seed: int = 1
     test_seed: int | None = None
@@ -106,7 +110,7 @@ def run(rewrite: Rewrite, inputs: Mapping[str, Path], folder: Path, progress: Pr
     if rewrite.mechanism == NONE:
         released, units = originals, {part: [len(split(t)) for row in originals[part] for t in row] for part in parts}
     else:
-        model = inputs["model"] / "model" if "model" in inputs else None
+        model = inputs["model"] / model_place(rewrite.stage) if "model" in inputs else None
         mechanism = rewrite.build(model)
         prepare(mechanism)
         key = step_key(folder, rewrite.test_seed)
@@ -122,6 +126,11 @@ def run(rewrite: Rewrite, inputs: Mapping[str, Path], folder: Path, progress: Pr
     write_json(folder / "parts.json", parts)
     write_json(folder / "units.json", units)
     write_json(folder / "timing.json", {"seconds": seconds, "tokens": sum(map(sum, units.values()))})
+
+
+def model_place(stage: int | None) -> Path:
+    """Where a pretrain step has its model, or that of a stage."""
+    return Path("model") if stage is None else Path(STAGES) / f"stage-{stage}"
 
 
 def prepare(mechanism: Mechanism) -> None:
@@ -272,6 +281,15 @@ def fits(rewrite: Rewrite, inputs: Mapping[str, PlannedCell]) -> None:
     check_texts(data)
     for part in rewrite.parts:
         check_part(data, part, "parts")
+    if rewrite.stage is not None:
+        made = inputs["model"].parameters if "model" in inputs else None
+        if not isinstance(made, Pretrain) or not made.keep_stages or rewrite.stage > made.stages:
+            raise BadInputError(
+                "no-such-stage",
+                "there is no stage {stage} to rewrite with: name the pretrain step with 'model', and let it keep its "
+                "stages with keep_stages = true",
+                stage=rewrite.stage,
+            )
 
 
 def check_released(texts: PlannedCell, part: str, key: str) -> None:
@@ -330,7 +348,8 @@ def meaning(rewrite: Rewrite) -> str | None:
 
 def content(rewrite: Rewrite) -> dict[str, Any]:
     """The values of the key. A parameter that came later counts where it is used: no earlier cell is run again."""
-    values = rewrite.model_dump(exclude=set() if rewrite.more else {"more"})
+    later = {"more": bool(rewrite.more), "stage": rewrite.stage is not None}
+    values = rewrite.model_dump(exclude={name for name, used in later.items() if not used})
     return {**values, **code_of_plugin(rewrite.mechanism)}
 
 

@@ -1,0 +1,128 @@
+"""`cost`: what a step of training costs with and without privacy, in processor seconds (Igamberdiev 2023, table 4.13).
+
+Two short trainings of one strategy on the same rows, one with DP-SGD and one without, with batches of one size: `steps`
+steps are timed in each, after one that is not. An epoch has the same number of steps in both, so the ratio of two steps
+is that of two epochs. What frozen layers say is computed once, before the first step, and is not in it.
+
+Times are measurements: equal steps differ in them, and the intervals say by how much. A finished cell is never measured
+again, but a cell that was killed and is run again has other numbers than an undisturbed one would have had.
+
+`shape = "bert-base"` times a network of that shape with random weights in place of `model`: what a step costs does not
+depend on what the weights know.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+from pydantic import Field
+
+from tacit.errors import require
+from tacit.evaluation.scores import Interval, t_interval
+from tacit.experiments.config import Parameters
+from tacit.experiments.inputs import data_in
+from tacit.experiments.raw import read_json, read_part, write_json
+from tacit.experiments.steps import RUN_FOLDER, Input, Kind, PlannedCell, Progress
+from tacit.experiments.task_rows import TaskName, check_rows, task_of, task_rows
+from tacit.experiments.training import check_network, seconds_of_steps, training_config
+from tacit.training.start import check_strategy
+
+SHAPES: Final = {
+    "bert-base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+}
+EPSILON = 1.0
+"""Whatever it is, a step costs the same; a small one needs less of the accountant."""
+
+
+class TimedSteps(Parameters):
+    """The network, its trained part and the batches whose `steps` are timed, with privacy and without."""
+
+    model: str = "minilm"
+    shape: Literal["", "bert-base"] = ""
+    strategy: str = "no-embeddings"
+    task: TaskName | None = None
+    batch: int = Field(default=32, ge=1)
+    steps: int = Field(default=6, ge=2)
+    length: int = Field(default=64, ge=4)
+    train: str = "train"
+    seed: int = 1
+
+
+def run(parameters: TimedSteps, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+    name = parameters.task or task_of(inputs["data"])
+    part = read_part(inputs["data"], parameters.train)
+    rows, _ = task_rows(name, part, part, parameters.seed)
+    work = folder / RUN_FOLDER
+    model = parameters.model if not parameters.shape else random_model(work / "shape", parameters.shape)
+    seconds: dict[str, list[float]] = {}
+    for label, epsilon in (("private", EPSILON), ("plain", math.inf)):
+        config = training_config(
+            name, rows, folder, model=model, strategy=parameters.strategy, epsilon=epsilon, delta="auto",
+            epochs=(parameters.steps + 1) * parameters.batch / len(rows), batch=parameters.batch, optimizer="adamw",
+            learning_rate=1e-4, bound=1.0, length=parameters.length, start_seed=parameters.seed,
+        )  # fmt: skip
+        shutil.rmtree(work / label, ignore_errors=True)  # with what a training that was killed left beside its folder
+        seconds[label] = seconds_of_steps(config.model_copy(update={"output": work / label / "training"}))
+        progress(len(seconds), 2)
+    write_json(folder / "seconds.json", seconds)
+
+
+def random_model(folder: Path, shape: str) -> str:
+    """A folder with a network of this shape and random weights, which reads the word pieces of MiniLM."""
+    transformers = require("transformers", extra="documents", purpose="a network of that shape")
+    from tacit.training.models import model_folder
+
+    shutil.rmtree(folder, ignore_errors=True)
+    pieces = Path(model_folder("minilm"))
+    known = json.loads((pieces / "config.json").read_text(encoding="utf-8"))
+    config = transformers.BertConfig(
+        vocab_size=known["vocab_size"], pad_token_id=known.get("pad_token_id", 0), **SHAPES[shape]
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    for file in pieces.iterdir():
+        if file.is_file() and ("token" in file.name or file.name in ("vocab.txt", "special_tokens_map.json")):
+            shutil.copyfile(file, folder / file.name)
+    return str(folder)
+
+
+def score(folder: Path) -> dict[str, float]:
+    seconds = read_json(folder / "seconds.json")
+    private, plain = seconds["private"], seconds["plain"]
+    return {
+        **ratio_of_means(private, plain).named("ratio"),
+        **t_interval(private).named("private seconds"),
+        **t_interval(plain).named("plain seconds"),
+    }
+
+
+def ratio_of_means(above: Sequence[float], below: Sequence[float]) -> Interval:
+    """The ratio of two means, with a 95 % interval from the relative errors of both (of its logarithm)."""
+    value = float(np.mean(above) / np.mean(below))
+    relative = [(t_interval(list(x)).high - np.mean(x)) / np.mean(x) for x in (above, below)]
+    reach = math.hypot(*relative)
+    return Interval(value, value * math.exp(-reach), value * math.exp(reach), min(len(above), len(below)))
+
+
+def check(parameters: TimedSteps, inputs: frozenset[str] = frozenset()) -> None:
+    check_strategy(parameters.strategy)
+    require("torch", extra="training", purpose="training a model")
+    require("dp_accounting", extra="accounting", purpose="accounting for DP-SGD")
+    if not parameters.shape:
+        check_network(parameters.model)
+
+
+def fits(parameters: TimedSteps, inputs: Mapping[str, PlannedCell]) -> None:
+    data = data_in(inputs)
+    check_rows(data, parameters.task or data.task, parameters.train, "test")
+
+
+KIND = Kind(
+    "cost", 1, TimedSteps, run, score, {"data": Input(("data",))}, check,
+    measures=("ratio", "private seconds", "plain seconds"), fits=fits,
+)  # fmt: skip
