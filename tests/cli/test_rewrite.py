@@ -291,7 +291,7 @@ def test_bad_files(tacit: Tacit, tmp_path: Path, data: bytes, sentence: str) -> 
     [
         (["-c", "txt"], r"there is no column 'txt' \(did you mean 'text'\?\): this file has the columns 'id', 'text'"),
         (["--keep", "labels"], "there is no column 'labels'"),
-        (["-c", "text", "--keep", "text"], "not both"),
+        (["-c", "text", "--keep", "text"], "each column has one use"),
         (["--mechanism", "santex"], "did you mean 'santext'"),
         (["--option", "epsilom=2"], "did you mean 'epsilon'"),
         (["--option", "limit"], "name=value"),

@@ -104,7 +104,7 @@ def test_a_column_of_lists_that_was_kept_is_not_taken_for_the_released_one(tmp_p
 
 def test_a_label_that_is_listed_twice_is_refused(released, tmp_path):
     """It would be a class without rows, whose mean is no number."""
-    with pytest.raises(BadParameterError, match="different"):
+    with pytest.raises(BadParameterError, match="listed twice"):
         tacit.train(
             "classify", vectors=str(released), label_column="topic", output=tmp_path / "m", labels="music,food,food"
         )

@@ -153,14 +153,14 @@ def test_a_classifier_is_audited_by_rows_with_labels_at_random(place: Path, tmp_
     words = [*GOOD, *BAD, *OTHERS]
     texts = [" ".join(generator.choice(words, 4)) for _ in range(200)]
     canaries = canaries_like(
-        texts, 80, source=new_source(3), labels=["neg", "pos"], kind="unigram", prefix_words=3, secret_words=3
+        texts, 160, source=new_source(3), labels=["neg", "pos"], kind="unigram", prefix_words=3, secret_words=3
     )
     save_canaries(canaries, tmp_path / "coins.jsonl")
     trained = [{"text": c.text, "label": str(c.label)} for c in canaries if c.included]
     options = {**SHORT, "model": str(place / "tiny-classifier"), "strategy": "full", "batch": 30}
     reports = {}
     for name, changes in (
-        ("overfitted", {"epochs": 150, "learning_rate": 1e-2, "label_smoothing": 0.0}),
+        ("overfitted", {"epochs": 150, "learning_rate": 3e-3, "label_smoothing": 0.0}),
         ("private", {"epochs": 5, "epsilon": 1.0, "batch": len(trained)}),
     ):
         tacit.train("classify", trained, output=tmp_path / name, **{**options, **changes})

@@ -87,7 +87,7 @@ def test_an_autoencoder_is_listed_and_rewritten_with(tmp_path, texts):
     code = "import sys; from pathlib import Path; from tacit_toy.bag import save; save(Path(sys.argv[1]))"
     assert call(code, str(tmp_path / "bag")).returncode == 0
     listed = call("from tacit.documents.autoencoders import AUTOENCODERS; print(*AUTOENCODERS)").stdout.split()
-    assert listed == ["bart", "narrow", "adept", "toy-bag"]
+    assert listed == ["bart", "narrow", "bottleneck", "adept", "toy-bag"]
     output = tmp_path / "private.csv"
     tacit("rewrite", texts, "--mechanism", "adept", "-e", "100000", "--option", f"model={tmp_path / 'bag'}", "-o",
           str(output), "-q")  # fmt: skip
