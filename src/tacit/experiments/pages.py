@@ -12,7 +12,13 @@ from pathlib import Path
 
 from tacit.errors import BadInputError
 from tacit.experiments.results import Results
-from tacit.experiments.tables import findings_tables, markdown_table, published_tables, wide_tables
+from tacit.experiments.tables import (
+    findings_tables,
+    markdown_table,
+    published_counts,
+    published_tables,
+    wide_tables,
+)
 from tacit.experiments.verdicts import FindingVerdict, Word, of_source, summary
 from tacit.report import Table
 
@@ -61,12 +67,14 @@ def _summary_page(every: Sequence[Results], links: Sequence[str], command: str) 
     everything = [verdict for results in every if results.about.count for verdict in results.verdicts]
     left_out = [results.about.title for results in every if not results.about.count]
     names = [f"[{results.about.title}]({link})" for results, link in zip(every, links, strict=True)]
+    ours, published = map(sum, zip(*map(published_counts, every), strict=True))
     lines = [
         "# Results", "",
         "Our results beside the published ones, summed up; each experiment has a page with all its verdicts and "
         "tables, and says why it differs from the paper, as far as we know.", "",
         f"Over all experiments, {summary(everything)}." if everything else "",
         f"Not counted: {', '.join(left_out)}." if left_out else "", "",
+        f"{ours:,} of {published:,} numbers of published tables have one of ours beside them." if published else "", "",
         WHAT_A_VERDICT_IS, "",
         *markdown_table(_counts_table(every, names)),
     ]  # fmt: skip
@@ -92,13 +100,14 @@ def _counts_table(every: Sequence[Results], names: Sequence[str]) -> Table:
     rows = [
         [
             name, results.about.paper, results.size, *_counts(of_source(results.verdicts, ours=False)),
-            *_counts(of_source(results.verdicts, ours=True)),
+            *_counts(of_source(results.verdicts, ours=True)), *published_counts(results),
         ]
         for results, name in zip(every, names, strict=True)
     ]  # fmt: skip
     columns = ["experiment", "source", "size", "agree", "disagree", "undecided", "not testable", "hold", "do not hold",
-               "undecided", "not testable"]  # fmt: skip
-    return Table("Verdicts", columns, rows, groups=[("", 3), ("published", 4), ("our own", 4)])
+               "undecided", "not testable", "with ours", "all"]  # fmt: skip
+    groups = [("", 3), ("published", 4), ("our own", 4), ("published numbers", 2)]
+    return Table("Verdicts", columns, rows, groups=groups)
 
 
 def _counts(verdicts: Sequence[FindingVerdict]) -> list[int]:

@@ -88,7 +88,14 @@ def published_tables(results: Results) -> list[Table]:
     return [_beside(results, table) for table in results.published]
 
 
-def _beside(results: Results, table: Published) -> Table:
+def published_counts(results: Results) -> tuple[int, int]:
+    """How many numbers of the published tables have one of ours beside them, and how many there are."""
+    ours = [number for table in results.published for _, number in _pairs(results, table)]
+    return sum(number is not None for number in ours), len(ours)
+
+
+def _pairs(results: Results, table: Published) -> list[tuple[float, Number | None]]:
+    """Each published number and ours, if the cells that it needs were run."""
     quantity = quantity_of(table.ours)
     pairs: list[tuple[float, Number | None]] = []
     for *place, value in table.rows:
@@ -97,6 +104,12 @@ def _beside(results: Results, table: Published) -> Table:
             pairs.append((float(value), evaluate(quantity, results, at)))
         except NotTestableError:
             pairs.append((float(value), None))
+    return pairs
+
+
+def _beside(results: Results, table: Published) -> Table:
+    quantity = quantity_of(table.ours)
+    pairs = _pairs(results, table)
     rows = [
         [*(shown(value) for value in place), *_compared(number, ours)]
         for (*place, _), (number, ours) in zip(table.rows, pairs, strict=True)
