@@ -1,11 +1,14 @@
-"""How the directions that come with the package were made: `python -m tacit.embeddings.projection_build`.
+"""How the directions that come with the package were made: `python -m tacit.embeddings.projection_build static minilm`.
 
 Sentences of the three pools, drawn with a fixed public seed, are encoded by each of Tacit's encoders; the variances of
-their vectors, the directions that belong to them and their mean are kept. The files hold numbers, no sentences. They
-were made before 161 lines with names of programs were taken out of the pool 'requests'.
+their vectors, the directions that belong to them and their mean are kept. The files hold numbers, no sentences. Those
+of MiniLM were made before 161 lines with names of programs were taken out of the pool 'requests'.
 """
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,10 +16,10 @@ from tacit.embeddings.projection import ASSETS, KNOWN_ENCODERS, fitted_direction
 from tacit.encoders import load_encoder
 
 
-def main() -> None:
-    """Write the directions of all known encoders into the assets of the package."""
+def main(names: Sequence[str]) -> None:
+    """Write the directions of the named encoders, by default of all known ones, into the assets of the package."""
     ASSETS.mkdir(exist_ok=True)
-    for name in KNOWN_ENCODERS:
+    for name in names or KNOWN_ENCODERS:
         encoder = load_encoder(name)
         spread, directions, mean = fitted_directions(encoder.encode(pool_sentences(sentences_of_pool(encoder))))
         np.savez_compressed(
@@ -28,4 +31,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

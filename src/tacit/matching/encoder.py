@@ -1,15 +1,18 @@
-"""The static sentence encoder: the sum of the vectors of a text's word pieces, brought to length 1.
+"""The static sentence encoder: the sum of the vectors of a text's word pieces, and of some pairs of them, of length 1.
 
     f(x) = m / |m|,   m = sum over the first 512 word pieces of x of  scale * vector(piece)
+                        + sum over their neighboring pairs of         scale * vector(pair), where a pair has one
 
-It was distilled from all-MiniLM-L6-v2 on its vocabulary alone (`tacit.matching.encoder_build`; Tulkens & van Dongen,
-"Model2Vec", 2024): the word order is lost, and in return a text costs microseconds, without torch.
+It was distilled from all-MiniLM-L6-v2 on its vocabulary (Tulkens & van Dongen, "Model2Vec", 2024) and then trained to
+reproduce the vectors of that model on public sentences (`tacit.jobs.encoder_static`). Pairs keep some of the word
+order ("not good"); the rest is lost, and in return a text costs microseconds, without torch.
 
 * A text is read up to its first `LONGEST_CHARACTERS` characters, and of these the first `pieces` word pieces count
   (512). The rest of a long text is ignored.
-* A vector holds whole numbers, an 8-bit number shifted left by up to 8 places; only the scale of each dimension is a
-  fraction. So a sum of 512 of them is below 2**24, where single precision adds whole numbers without rounding: m is
-  exact in whatever order it is computed, and the vector of a text is the same bit for bit in every batch.
+* A vector holds whole numbers: a small number (`LARGEST_NUMBER`) shifted left by up to `LARGEST_SHIFT` places; only the
+  scale of each dimension is a fraction. So a sum of 512 pieces and 511 pairs is below 2**24, where single precision
+  adds whole numbers without rounding: m is exact in whatever order it is computed, and the vector of a text is the
+  same bit for bit in every batch.
 * A text without any known word piece has the vector 0.
 """
 
@@ -25,15 +28,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats32
+from tacit.arrays import Floats32, Ids
 from tacit.errors import BadInputError
 from tacit.guarantee import Provenance
 from tacit.matching.pieces import WordPieces
 from tacit.progress import StepProgress
 
+Numbers = NDArray[np.int32]
+
 ASSETS = Path(__file__).with_name("assets") / "static"
 LONGEST_CHARACTERS = 20_000
-LARGEST_SHIFT = 8
+LARGEST_NUMBER = 31
+"""Before it is shifted: numbers of 6 bits, which take two thirds of the disk that numbers of 8 bits take."""
+LARGEST_SHIFT = 9
 LARGEST_EXACT = 2**24
 """Below it single precision adds whole numbers without rounding."""
 BLOCK = 2_048
@@ -94,34 +101,56 @@ class _Weights:
             facts = json.loads((folder / "encoder.json").read_text(encoding="utf-8"))
             pieces = (folder / "tokenizer.json").read_bytes()
             with np.load(folder / "vectors.npz", allow_pickle=False) as arrays:
-                small, shifts, scales = (arrays[name] for name in ("vectors", "shifts", "scales"))
+                small, shifts, scales, pairs = (arrays[name] for name in ("vectors", "shifts", "scales", "pairs"))
             self.tokenizer = WordPieces(json.loads(pieces)["model"]["vocab"])
         except (OSError, ValueError, KeyError) as error:
             raise BadInputError(
                 "no-static-encoder", "'{folder}' holds no static encoder: copy its folder again", folder=folder
             ) from error
-        self.digest = weights_digest(small, shifts, scales, pieces)
+        self.digest = weights_digest(small, shifts, scales, pairs, pieces)
         self.pieces = int(facts["pieces"])
         self.source = f"{facts['source']} ({facts['license']})"
         largest = int(np.abs(small.astype(np.int64)).max(initial=0)) << int(shifts.max(initial=0))
-        if facts.get("digest") != self.digest or largest * self.pieces >= LARGEST_EXACT:
+        if facts.get("digest") != self.digest or largest * (2 * self.pieces - 1) >= LARGEST_EXACT:
             raise BadInputError(
                 "damaged-static-encoder", "the static encoder in '{folder}' was changed: copy it again", folder=folder
             )
         self.table: Floats32 = np.ldexp(small.astype(np.float32), shifts[:, None].astype(np.int32))
         self.scales: Floats32 = scales.astype(np.float32)
+        self._single = len(small) - len(pairs)
+        keys = keys_of_pairs(pairs[:, 0], pairs[:, 1])
+        self._order = np.argsort(keys)
+        self._sorted = keys[self._order]
 
     def sums(self, texts: Sequence[str]) -> Floats32:
-        """The exact sum of the whole-number vectors of each text's pieces."""
+        """The exact sum of the whole-number vectors of each text's pieces and of its pairs that have one."""
         from scipy.sparse import csr_matrix
 
         pieces = [self.tokenizer.ids(text[:LONGEST_CHARACTERS])[: self.pieces] for text in texts]
         ends = np.cumsum([0, *map(len, pieces)])
         ids = np.fromiter(chain.from_iterable(pieces), dtype=np.int32, count=int(ends[-1]))
-        ones = np.ones(len(ids), dtype=np.float32)
-        counts = csr_matrix((ones, ids, ends), shape=(len(pieces), len(self.table)))
+        rows = np.repeat(np.arange(len(texts), dtype=np.int32), np.diff(ends))
+        pair_rows, pair_ids = self._pairs_of(rows, ids)
+        columns = np.concatenate([ids, pair_ids])
+        ones = np.ones(len(columns), dtype=np.float32)
+        shape = (len(texts), len(self.table))
+        counts = csr_matrix((ones, (np.concatenate([rows, pair_rows]), columns)), shape=shape)
         result: Floats32 = counts @ self.table
         return result
+
+    def _pairs_of(self, rows: Numbers, ids: Numbers) -> tuple[Numbers, Numbers]:
+        """The neighbors within a text that have a vector as a pair: the text and the row of the table of each."""
+        if not len(self._sorted) or len(ids) < 2:
+            return rows[:0], ids[:0]
+        keys = keys_of_pairs(ids[:-1], ids[1:])
+        places = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
+        known = (self._sorted[places] == keys) & (rows[:-1] == rows[1:])
+        return rows[:-1][known], (self._single + self._order[places[known]]).astype(np.int32)
+
+
+def keys_of_pairs(first: Numbers, second: Numbers) -> Ids:
+    """One number for each pair of pieces."""
+    return (first.astype(np.int64) << 32) | second.astype(np.int64)
 
 
 def _unit(sums: Floats32) -> Floats32:
@@ -131,10 +160,12 @@ def _unit(sums: Floats32) -> Floats32:
     return (wide / length).astype(np.float32)
 
 
-def weights_digest(vectors: NDArray[np.int8], shifts: NDArray[np.uint8], scales: Floats32, tokenizer: bytes) -> str:
+def weights_digest(
+    vectors: NDArray[np.int8], shifts: NDArray[np.uint8], scales: Floats32, pairs: Numbers, tokenizer: bytes
+) -> str:
     """A hash of everything that decides the vector of a text."""
     digest = hashlib.sha256()
-    parts: tuple[NDArray[np.generic], ...] = (vectors, shifts, scales)
+    parts: tuple[NDArray[np.generic], ...] = (vectors, shifts, scales, pairs)
     for part in parts:
         digest.update(f"{part.dtype.str} {part.shape}\0".encode())
         digest.update(np.ascontiguousarray(part).tobytes())

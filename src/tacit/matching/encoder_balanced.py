@@ -1,4 +1,4 @@
-"""The static encoder in its balanced geometry: vectors in which no few directions outweigh all others.
+"""The static encoder without the part that all texts share.
 
     f(x) = g(s(x))     s: `tacit.matching.encoder`,   g: `tacit.matching.geometry`
 

@@ -1,8 +1,8 @@
 """How the geometry of the static encoder was made: `python -m tacit.matching.geometry_build`.
 
 40,000 sentences of the general pool and 20,000 of WikiText-2 (CC BY-SA 3.0; `wikitext2-raw/train.txt.gz` in the folder
-of data sets), drawn with a fixed public seed, are encoded; their mean and the fourth root of their covariance are kept.
-The files hold numbers, no sentences.
+of data sets), drawn with a fixed public seed, are encoded, and their mean is kept. The file holds numbers, no
+sentences.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from tacit.matching.encoder import StaticEncoder
-from tacit.matching.geometry import ASSETS, fitted_geometry, save_geometry
+from tacit.matching.geometry import ASSETS, ENCODER_POWER, fitted_geometry, save_geometry
 from tacit.matching.pool import load_pool
 from tacit.matching.pool_encyclopedia import article_sentences
 from tacit.noise.source import public_generator
@@ -33,7 +33,7 @@ def main() -> None:
     chosen += [articles[place] for place in generator.permutation(len(articles))[:ARTICLE_SENTENCES]]
     encoder = StaticEncoder()
     ASSETS.mkdir(exist_ok=True)
-    save_geometry(fitted_geometry(encoder.encode(chosen)), ASSETS / f"{encoder.digest}.npz")
+    save_geometry(fitted_geometry(encoder.encode(chosen), ENCODER_POWER), ASSETS / f"{encoder.digest}.npz")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from tacit.arrays import Floats, Ids
 from tacit.errors import BadInputError
 from tacit.guarantee import Provenance
 from tacit.matching.encoder import StaticEncoder
-from tacit.matching.geometry import Geometry, fitted_geometry, known_geometry
+from tacit.matching.geometry import ENCODER_POWER, Geometry, fitted_geometry, known_geometry
 from tacit.matching.labels import nearest_centers, spherical_centers
 from tacit.matching.pool import SentencePool, load_pool
 from tacit.matching.whole_numbers import whole_vectors
@@ -107,7 +107,7 @@ def _geometry(digest: str) -> Geometry:
         return known
     sentences = load_pool().sentences
     chosen = public_generator(0).permutation(len(sentences))[:CLUSTERED]
-    return fitted_geometry(StaticEncoder().encode([sentences[place] for place in chosen]))
+    return fitted_geometry(StaticEncoder().encode([sentences[place] for place in chosen]), ENCODER_POWER)
 
 
 def places_of(centers: NDArray[np.int8], texts: Sequence[str]) -> Ids:

@@ -1,0 +1,65 @@
+"""Writes the folder of a static encoder: vectors as small whole numbers, the tokenizer, and what they come from.
+
+vector = scale of the dimension * (number of 6 bits, shifted left by the shift of its row), so that sums of vectors are
+sums of whole numbers (`tacit.matching.encoder`). `tacit.jobs.encoder_static` makes the one that comes with Tacit.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Floats32
+from tacit.matching.encoder import LARGEST_NUMBER, LARGEST_SHIFT, Numbers, weights_digest
+
+PIECES = 512
+SOURCE = "distilled from all-MiniLM-L6-v2 with model2vec 0.10.0, then trained to agree with it on public sentences"
+LICENSE = "Apache-2.0"
+NOT_WORDS = ("[PAD]", "[UNK]")
+NO_PAIRS: Numbers = np.zeros((0, 2), dtype=np.int32)
+NOTICE = """The vectors in this folder were distilled from the sentence encoder all-MiniLM-L6-v2
+(sentence-transformers, https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2), Apache License 2.0, with the
+library model2vec 0.10.0 (MinishLab, MIT License), and then trained to reproduce the vectors of that encoder on the
+sentences of the pools that come with Tacit (whose sources and licenses are named in them) and of MedQuAD (Ben Abacha &
+Demner-Fushman 2019, CC BY 4.0). Changes: one vector per word piece and per frequent pair of pieces, principal
+directions, 6-bit numbers. No sentence is stored. tokenizer.json is the one of that model without its special pieces,
+under the same license.
+"""
+
+
+def quantized(vectors: Floats32) -> tuple[NDArray[np.int8], NDArray[np.uint8], Floats32]:
+    """Small numbers, the shift of each row and the scale of each dimension."""
+    largest = np.abs(vectors).max(axis=0)
+    scales = np.where(largest > 0, largest, 1.0) / (LARGEST_NUMBER * 2.0**LARGEST_SHIFT)
+    steps = vectors / scales
+    tops = np.maximum(np.abs(steps).max(axis=1), 1e-9)
+    shifts = np.clip(np.ceil(np.log2(tops / LARGEST_NUMBER)), 0, LARGEST_SHIFT).astype(np.uint8)
+    small = np.clip(
+        np.rint(np.ldexp(steps, -shifts.astype(np.int32)[:, None])), -LARGEST_NUMBER, LARGEST_NUMBER
+    ).astype(np.int8)
+    return small, shifts, scales.astype(np.float32)
+
+
+def save(vectors: Floats32, tokenizer: str, folder: Path, pairs: Numbers = NO_PAIRS, source: str = SOURCE) -> None:
+    """Write the folder of a static encoder: the vectors of all pieces, then those of the pairs."""
+    pieces = json.loads(tokenizer)
+    pieces["truncation"] = pieces["padding"] = None
+    vectors = vectors.copy()
+    for word in NOT_WORDS:
+        vectors[pieces["model"]["vocab"][word]] = 0.0  # says nothing about the text
+    small, shifts, scales = quantized(vectors)
+    written = json.dumps(pieces, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    facts = {
+        "source": source,
+        "license": LICENSE,
+        "pieces": PIECES,
+        "digest": weights_digest(small, shifts, scales, pairs, written),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(folder / "vectors.npz", vectors=small, shifts=shifts, scales=scales, pairs=pairs)
+    (folder / "tokenizer.json").write_bytes(written)
+    (folder / "encoder.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    (folder / "ATTRIBUTION.txt").write_text(NOTICE, encoding="utf-8")
