@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.arrays import Floats32, Ids
+from tacit.arrays import Floats32, Ids, Ids32
 from tacit.documents.encoder import SentenceEncoder
 from tacit.errors import require
-from tacit.matching.encoder import Numbers, keys_of_pairs
+from tacit.matching.encoder import keys_of_pairs
 from tacit.matching.pieces import WordPieces
 from tacit.matching.pool import bundled_pools, load_pool
 from tacit.noise.source import public_generator
@@ -52,7 +52,7 @@ class TrainedVectors:
     """Vectors of pieces and of pairs, the pairs, and the mean cosine with the teacher before and after, held out."""
 
     pieces: Floats32
-    pairs: Numbers
+    pairs: Ids32
     of_pairs: Floats32
     cosine_before: float
     cosine_after: float
@@ -84,7 +84,7 @@ def teacher_vectors(sentences: Sequence[str], folder: Path, progress: WorkProgre
     return np.concatenate(parts).astype(np.float32)
 
 
-def frequent_pairs(texts: Sequence[Numbers], most: int) -> Numbers:
+def frequent_pairs(texts: Sequence[Ids32], most: int) -> Ids32:
     """The pairs of neighboring pieces that occur most often, (pairs, 2)."""
     keys = np.concatenate([keys_of_pairs(ids[:-1], ids[1:]) for ids in texts])
     pairs, counts = np.unique(keys, return_counts=True)
@@ -99,7 +99,7 @@ def principal_directions(vectors: Floats32, most: int) -> Floats32:
     return np.ascontiguousarray(directions[:, ::-1][:, :most], dtype=np.float32)
 
 
-def mapped(distilled: Floats32, texts: Sequence[Numbers], target: Floats32) -> Floats32:
+def mapped(distilled: Floats32, texts: Sequence[Ids32], target: Floats32) -> Floats32:
     """The distilled vectors in the space of the target: the linear map that fits the texts best, of `START_SIZE`."""
     sums = np.stack([distilled[ids].sum(axis=0) for ids in texts]).astype(np.float64)
     sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9)
@@ -108,7 +108,7 @@ def mapped(distilled: Floats32, texts: Sequence[Numbers], target: Floats32) -> F
     return np.asarray(start * (START_SIZE / np.sqrt(np.mean(start**2))), dtype=np.float32)
 
 
-def rows_of_texts(texts: Sequence[Numbers], pairs: Numbers, pieces: int) -> list[Numbers]:
+def rows_of_texts(texts: Sequence[Ids32], pairs: Ids32, pieces: int) -> list[Ids32]:
     """For each text the rows of the table that add up to its vector: its pieces, then its pairs that have a row."""
     place_of = {int(key): pieces + place for place, key in enumerate(keys_of_pairs(pairs[:, 0], pairs[:, 1]))}
     rows = []
@@ -160,7 +160,7 @@ def trained(
     return TrainedVectors(learned[: len(start)], pairs, learned[len(start) :], before, after)
 
 
-def _cosines(table: torch.Tensor, rows: Sequence[Numbers], target: Floats32, chosen: Ids) -> torch.Tensor:
+def _cosines(table: torch.Tensor, rows: Sequence[Ids32], target: Floats32, chosen: Ids) -> torch.Tensor:
     from torch import from_numpy
     from torch.nn.functional import cosine_similarity, embedding_bag
 

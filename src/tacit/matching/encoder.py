@@ -28,13 +28,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats32, Ids
+from tacit.arrays import Floats32, Ids, Ids32
 from tacit.errors import BadInputError
 from tacit.guarantee import Provenance
 from tacit.matching.pieces import WordPieces
 from tacit.progress import StepProgress
-
-Numbers = NDArray[np.int32]
 
 ASSETS = Path(__file__).with_name("assets") / "static"
 LONGEST_CHARACTERS = 20_000
@@ -138,7 +136,7 @@ class _Weights:
         result: Floats32 = counts @ self.table
         return result
 
-    def _pairs_of(self, rows: Numbers, ids: Numbers) -> tuple[Numbers, Numbers]:
+    def _pairs_of(self, rows: Ids32, ids: Ids32) -> tuple[Ids32, Ids32]:
         """The neighbors within a text that have a vector as a pair: the text and the row of the table of each."""
         if not len(self._sorted) or len(ids) < 2:
             return rows[:0], ids[:0]
@@ -148,7 +146,7 @@ class _Weights:
         return rows[:-1][known], (self._single + self._order[places[known]]).astype(np.int32)
 
 
-def keys_of_pairs(first: Numbers, second: Numbers) -> Ids:
+def keys_of_pairs(first: Ids32, second: Ids32) -> Ids:
     """One number for each pair of pieces."""
     return (first.astype(np.int64) << 32) | second.astype(np.int64)
 
@@ -161,7 +159,7 @@ def _unit(sums: Floats32) -> Floats32:
 
 
 def weights_digest(
-    vectors: NDArray[np.int8], shifts: NDArray[np.uint8], scales: Floats32, pairs: Numbers, tokenizer: bytes
+    vectors: NDArray[np.int8], shifts: NDArray[np.uint8], scales: Floats32, pairs: Ids32, tokenizer: bytes
 ) -> str:
     """A hash of everything that decides the vector of a text."""
     digest = hashlib.sha256()

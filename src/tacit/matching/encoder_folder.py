@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats32
-from tacit.matching.encoder import LARGEST_NUMBER, LARGEST_SHIFT, Numbers, weights_digest
+from tacit.arrays import Floats32, Ids32
+from tacit.matching.encoder import LARGEST_NUMBER, LARGEST_SHIFT, weights_digest
 
 PIECES = 512
 SOURCE = "distilled from all-MiniLM-L6-v2 with model2vec 0.10.0, then trained to agree with it on public sentences"
 LICENSE = "Apache-2.0"
 NOT_WORDS = ("[PAD]", "[UNK]")
-NO_PAIRS: Numbers = np.zeros((0, 2), dtype=np.int32)
+NO_PAIRS: Ids32 = np.zeros((0, 2), dtype=np.int32)
 NOTICE = """The vectors in this folder were distilled from the sentence encoder all-MiniLM-L6-v2
 (sentence-transformers, https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2), Apache License 2.0, with the
 library model2vec 0.10.0 (MinishLab, MIT License), and then trained to reproduce the vectors of that encoder on the
@@ -43,7 +43,7 @@ def quantized(vectors: Floats32) -> tuple[NDArray[np.int8], NDArray[np.uint8], F
     return small, shifts, scales.astype(np.float32)
 
 
-def save(vectors: Floats32, tokenizer: str, folder: Path, pairs: Numbers = NO_PAIRS, source: str = SOURCE) -> None:
+def save(vectors: Floats32, tokenizer: str, folder: Path, pairs: Ids32 = NO_PAIRS, source: str = SOURCE) -> None:
     """Write the folder of a static encoder: the vectors of all pieces, then those of the pairs."""
     pieces = json.loads(tokenizer)
     pieces["truncation"] = pieces["padding"] = None
