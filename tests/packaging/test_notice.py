@@ -39,7 +39,7 @@ def test_b9_every_folder_of_assets_is_in_the_notice() -> None:
     notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
     folders = {
         path.parent
-        for pattern in ("*.safetensors", "*.npz", "*.npy", "model.zip")
+        for pattern in ("*.safetensors", "*.npz", "*.npy*", "model.zip")
         for place in ("src", "experiments")
         for path in ROOT.glob(f"{place}/**/{pattern}")
     }

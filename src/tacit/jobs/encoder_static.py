@@ -5,7 +5,7 @@
    frequency from its rank in the vocabulary.
 2. These vectors, and those of the most frequent neighboring pairs of pieces, are trained until their sums resemble the
    vectors of the model on public sentences (`tacit.jobs.encoder_training`).
-3. They are written as numbers of 6 bits (`tacit.matching.encoder_folder`).
+3. They are written as whole numbers of few bits (`tacit.matching.encoder_folder`).
 
 It takes a quarter of an hour on two cores. What the model says of the sentences is kept in FOLDER/teacher, so that a
 stopped run goes on; the package gets the other files.

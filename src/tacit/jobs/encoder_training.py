@@ -35,7 +35,7 @@ from tacit.progress import WorkProgress, steps_of
 if TYPE_CHECKING:
     import torch
 
-MOST_PAIRS = 20_000
+MOST_PAIRS = 16_000
 EPOCHS = 6
 BATCH = 512
 LEARNING_RATE = 2e-3

@@ -25,7 +25,7 @@ from tacit.matching.drawing import SHARPNESS, DrawnRows, drawn_rows
 from tacit.matching.pool import LONGEST
 
 CANDIDATES = 16
-SHARPNESS_OF_DOCUMENTS = 2.0
+SHARPNESS_OF_DOCUMENTS = 3.0
 SPARE = 1.1
 """Sentences that are drawn beyond the expected number, because documents end between two sentences."""
 MORE, MOST_DEALS = 1.3, 12

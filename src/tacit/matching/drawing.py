@@ -14,7 +14,7 @@ import numpy as np
 from tacit.arrays import Floats, Ids, Integers
 
 DOMAIN = 1.0
-SHARPNESS = 4.0
+SHARPNESS = 6.0
 CAPPING_ROUNDS = 50
 RAREST, MOST_LIFTED = 3, 1 / 30
 """Which labels count as rare, see `lifted_shares`."""

@@ -36,9 +36,9 @@ from tacit.progress import StepProgress
 
 ASSETS = Path(__file__).with_name("assets") / "static"
 LONGEST_CHARACTERS = 20_000
-LARGEST_NUMBER = 31
-"""Before it is shifted: numbers of 6 bits, which take two thirds of the disk that numbers of 8 bits take."""
-LARGEST_SHIFT = 9
+LARGEST_NUMBER = 127
+"""Before it is shifted."""
+LARGEST_SHIFT = 7
 LARGEST_EXACT = 2**24
 """Below it single precision adds whole numbers without rounding."""
 BLOCK = 2_048

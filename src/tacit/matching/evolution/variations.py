@@ -17,8 +17,7 @@ import numpy as np
 
 from tacit.arrays import Floats32
 from tacit.matching.evolution.phrases import END, START, PublicPhrases, joined, tokens_of
-from tacit.vectors.formats import read_vocabulary
-from tacit.vectors.load import ASSETS as VECTOR_ASSETS
+from tacit.vectors.load import load_vectors
 
 REPLACED, FILLED, WRITTEN = "replaced", "filled", "written"
 ALIKE = 0.55
@@ -66,11 +65,10 @@ class WordVectors:
     """Directions of public words, by which words that may stand for each other are known."""
 
     def __init__(self) -> None:
-        vectors = np.load(VECTOR_ASSETS / "glove-6b-50d.npy").astype(np.float32)
-        vectors -= vectors.mean(axis=0)
+        table = load_vectors("default")
+        vectors = table.vectors - table.vectors.mean(axis=0)
         self._vectors: Floats32 = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-        words = read_vocabulary(VECTOR_ASSETS / "glove-6b-50d.vocab.txt")
-        self._places = {word: place for place, word in enumerate(words)}
+        self._places = {word: place for place, word in enumerate(table.words)}
 
     def alike(self, first: str, second: str) -> bool:
         places = self._places.get(first), self._places.get(second)
