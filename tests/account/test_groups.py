@@ -132,6 +132,23 @@ def test_unlikely_numbers_of_examples_are_never_left_out():
     assert math.fsum(weights) == pytest.approx(1.0, abs=1e-15)
 
 
+@pytest.mark.parametrize(("group", "rate"), [(50, 0.6), (20, 0.9), (1_000, 0.04), (3, 0.2), (8, 1e-6)])
+def test_a_small_probability_that_nothing_is_drawn_is_not_lost_in_rounding(group, rate):
+    """Taken as what the others leave of 1 it was 3e-16 in place of 1e-20 (too little was then spent), or negative."""
+    drawn, weights = binomial_law(group, rate)
+    assert drawn[0] == 0
+    assert weights[0] == pytest.approx((1.0 - rate) ** group, rel=1e-9, abs=0.0)
+    assert min(weights) > 0.0
+    assert math.fsum(weights) == pytest.approx(1.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-25])
+def test_a_user_of_whom_something_is_nearly_always_drawn_is_accounted(delta):
+    spent = group_epsilon(sampling_rate=0.6, group=50, noise_multiplier=100.0, steps=1, delta=delta, coarse=True)
+    exact = {1e-6: 1.303311722, 1e-25: 3.130722431}[delta]
+    assert exact <= spent <= 1.05 * exact
+
+
 def test_what_cannot_be_accounted_is_refused():
     for group in (0, 1_001):
         with pytest.raises(BadParameterError, match="between 1 and 1,000"):

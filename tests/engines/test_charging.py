@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tacit.account.ledger import BudgetExceededError, Ledger, Subject, open_ledger
-from tacit.account.ledger.keys import to_the_letter
+from tacit.account.ledger.keys import by_tokens, to_the_letter
 from tacit.engines.blocks import Block
 from tacit.engines.charging import Charging, job_name, subjects_of
 from tacit.engines.job import RewriteJob
@@ -205,6 +205,14 @@ def test_a13_names_of_documents_and_users_are_not_told_apart_by_white_space(job:
     assert ledger.spent(Subject("user", "Jose\u0301")).epsilon == 1.0
 
 
+def test_a_user_has_one_account_under_all_spellings_of_a_name(job: RewriteJob, ledger: Ledger) -> None:
+    Path(job.input).write_text("who,text\nAnn Lee,one\nann  lee,two\n7,three\n7.0,four\n")
+    charged = Charging(ledger, "d")
+    rewrite_file(replace(job, mechanism=Whole(), charging=charged, users=UserRule("who", documents=2)))
+    assert ledger.spent(Subject("user", "ANN\u00a0LEE")).epsilon == 2.0
+    assert ledger.spent(Subject("user", "7")).epsilon == 2.0
+
+
 def test_a13_a_ledger_of_before_keeps_its_documents(tmp_path: Path) -> None:
     """Its hashes cannot be made anew, so what was spent must be found under them."""
     place = tmp_path / "old.db"
@@ -217,4 +225,18 @@ def test_a13_a_ledger_of_before_keeps_its_documents(tmp_path: Path) -> None:
         old.reserve(Whole().guarantee(), dataset="d", subjects=[Subject("document", "A text", 1)], token="1")
         assert old.spent(Subject("document", "A text")).epsilon == 1.0
         assert old.spent(Subject("document", "a text")).epsilon == 0.0
+        assert old.verify().ok
+
+
+def test_a_ledger_of_before_keeps_its_users(tmp_path: Path) -> None:
+    place = tmp_path / "old.db"
+    with open_ledger(place, KEY) as opened:
+        opened._key.recognizes = by_tokens
+        check = opened._key.check(opened.id)
+        opened._database.connection.execute("DELETE FROM meta WHERE name = 'users'")
+        opened._database.connection.execute("UPDATE meta SET value = ? WHERE name = 'key'", (check,))
+    with open_ledger(place, KEY) as old:
+        old.reserve(Whole().guarantee(), dataset="d", subjects=[Subject("user", " Ann", 1)], token="1")
+        assert old.spent(Subject("user", "Ann")).epsilon == 1.0
+        assert old.spent(Subject("user", "ann")).epsilon == 0.0
         assert old.verify().ok

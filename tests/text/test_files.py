@@ -107,11 +107,21 @@ def test_missing_column_lists_what_there_is() -> None:
         choose_columns(["id", "TEXT"], ("text",), ())
 
 
-@pytest.mark.parametrize(("mark", "advice"), [(";", "csv-semicolon"), ("\t", "format=tsv"), ("|", "convert the file")])
+@pytest.mark.parametrize(
+    ("mark", "advice"), [(";", "csv-semicolon"), ("\t", "name the file .tsv"), ("|", "convert the file")]
+)
 def test_columns_that_another_mark_separates_are_not_taken_for_one(mark: str, advice: str) -> None:
     for texts in (("text",), ()):  # a whole row would be taken for the text
         with pytest.raises(BadInputError, match=advice):
             choose_columns([f"id{mark}text{mark}label"], texts, ())
+
+
+def test_columns_of_json_rows_are_those_of_the_first_one(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    for first, seen in (('{"text": "a"}', "the column 'text' in its first row"), ("{}", "no column in its first row")):
+        path.write_text(first + '\n{"text": "b", "label": "x"}\n')
+        with pytest.raises(BadInputError, match=f"no column 'label': this file has {seen}"):
+            open_table(path, columns=["label"])
 
 
 def test_semicolons_separate_columns_where_the_format_says_so(tmp_path: Path) -> None:
@@ -147,7 +157,7 @@ def test_b8_the_first_line_of_a_file_without_a_header_is_never_quoted(tmp_path: 
 def test_b8_names_of_a_schema_and_usual_names_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_text('{"weird name": "a", "x": 1}\n')
-    with pytest.raises(BadInputError, match=r"this file has the columns 'weird name', 'x'$"):
+    with pytest.raises(BadInputError, match=r"this file has the columns 'weird name', 'x' in its first row$"):
         open_table(path, columns=("text",))
     path = tmp_path / "in.csv"
     path.write_text("user_id,review,weird name\n1,2,3\n")

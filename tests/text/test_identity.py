@@ -58,3 +58,17 @@ def test_spellings_of_a_name_that_look_alike_are_one_user(name, before, after):
     for other in (before + name + after, unicodedata.normalize("NFD", name), name.replace(" ", "\u00a0 ")):
         assert user_name(other) == user_name(name)
     assert user_name(user_name(name)) == user_name(name)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["ann@example.org", "ANN@EXAMPLE.ORG", "Ann@example.org\x00", "Ann\ufe0f@example.org", "Ann\u3164@example.org",
+     "\uff21nn@example.org", "A\u034fnn@example.org"],
+)  # fmt: skip
+def test_capitals_unseen_characters_and_wide_letters_make_no_second_user(other):
+    assert user_name(other) == user_name("Ann@example.org")
+
+
+def test_a_person_called_nan_is_somebody():
+    assert user_name("nan") == user_name(" nan\u200b") == ""
+    assert user_name("Nan") == user_name("NAN") == user_name(user_name("Nan")) != ""

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tacit.errors import BadParameterError  # noqa: E402
+from tacit.errors import BadInputError, BadParameterError  # noqa: E402
 from tacit.training.clipping import FlatClipping  # noqa: E402
 from tacit.training.gradients import UnsupportedModelError, choose  # noqa: E402
 from tacit.training.plan import TrainingPlan  # noqa: E402
@@ -20,6 +20,7 @@ from tacit.training.sixteen import ShapeTrial, collated, in_sixteen, shapes_of  
 from tacit.training.step import PrivateStep  # noqa: E402
 from tacit.training.strategies import apply_strategy  # noqa: E402
 from tacit.training.tasks import Classification, task_named  # noqa: E402
+from tacit.training.team import Team  # noqa: E402
 from tests.training.test_run import tokenizer  # noqa: E402, F401
 from tests.training.test_tasks import ROWS, model_for  # noqa: E402
 from tests.training.zoo import batch, build  # noqa: E402
@@ -141,12 +142,24 @@ def test_memory_for_16_bits_is_tried_on_made_up_rows_of_the_largest_shape(alone,
 
     engine.loss = in_sixteen(limited, CPU)
     trial = ShapeTrial(engine, model, task, tokenizer, CPU)
-    rows, deviation = trial.fitting(8, said.append, alone=alone, shrinks=True)
+    rows, deviation = trial.fitting(8, said.append, Team(), alone=alone, shrinks=True)
     assert (rows, len(said), model.training) == (2, 2, False)
     assert deviation < 1e-5
     assert seen[:3] == [(8, 32, True), (4, 32, True), (2, 32, True)]
     with pytest.raises(torch.OutOfMemoryError):
-        trial.fitting(8, said.append, alone=alone, shrinks=False)
+        trial.fitting(8, said.append, Team(), alone=alone, shrinks=False)
+
+
+def test_a_process_that_agreed_on_16_bit_shapes_takes_no_fewer_rows_alone():
+    """Another process would then compute the same record in another shape."""
+
+    def no_memory(records):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    step = PrivateStep(TrainingPlan(40, 8, 2, 1.0, 1e-3), None, 4, engine=None, clipping=None, agreed=True)
+    with pytest.raises(BadInputError, match="4 examples at a time do not fit"):
+        step.over_parts(np.arange(8), no_memory)
+    assert step.physical == 4
 
 
 # Layers that are computed again ---------------------------------------------------------------------------------------

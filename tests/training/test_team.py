@@ -30,7 +30,7 @@ from tacit.training.user_rows import UserRows  # noqa: E402
 from tacit.training.users import group_by_user  # noqa: E402
 from tests.training.test_run import make_run, tiny, tokenizer  # noqa: E402, F401
 
-WHOLE = {"quantile": "full", "users": "bias"}
+WHOLE = {"quantile": "full", "users": "bias", "bf16": "full"}
 """The strategies of runs in which each of two processes holds the whole model."""
 SHARDED = {
     "full": "full", "lora": "lora", "sharded quantile": "full", "sharded banded": "lora", "sharded again": "full",
@@ -46,6 +46,8 @@ def run_of(kind, words, folder, team=None, *, shard=False):
     settings = {"strategy": strategy, "average": 0.5, "clipping": clipping, "physical": 100}
     settings["gradient_checkpointing"] = "again" in kind
     settings["precision"] = "bf16" if "bf16" in kind else "float32"
+    if kind == "bf16":  # the first process could take more rows at a time
+        settings["physical"] = 32 if team is not None and team.first else 8
     run = make_run(words, folder, seed=1, steps=6, team=team or Team(), settings=settings)
     if kind == "sharded banded":
         run.plan = BandedPlan(1000, 200, 6, 5.0, 4e-4, factor=banded_factor(6, 3))
@@ -120,7 +122,14 @@ def keep(run, name):
 
 for kind in WHOLE:
     run = run_of(kind, words, folder / kind, team)
+    held = {{}}
+    def sized(made_by=run._step):
+        made = made_by()
+        held["physical"] = made.physical
+        return made
+    run._step = sized
     run.run()
+    (folder / f"{{kind}}-{{team.rank}}.json").write_text(json.dumps(held))
     keep(run, kind)
 for kind in SHARDED:
     run = run_of(kind, words, folder / kind, team, shard=True)
@@ -215,6 +224,12 @@ def test_two_processes_train_the_model_of_one(kind, together, alone):
     logs = [(folder / f"{kind}.private" / "log.csv").read_text().splitlines() for folder in (alone, together)]
     assert len(logs[0]) == len(logs[1]) == 7, "only the first process writes, and it knows the examples of all"
     assert [line.split(",")[2] for line in logs[0]] == [line.split(",")[2] for line in logs[1]]
+
+
+def test_processes_agree_on_the_shape_of_a_record_with_16_bits(together):
+    """Which process works on a record depends on the other records, so its gradient must not depend on the process."""
+    held = [json.loads((together / f"bf16-{rank}.json").read_text()) for rank in (0, 1)]
+    assert [each["physical"] for each in held] == [8, 8]
 
 
 @pytest.mark.parametrize("kind", SHARDED)

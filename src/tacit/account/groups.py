@@ -138,13 +138,14 @@ def binomial_law(group: int, rate: float) -> tuple[tuple[int, ...], tuple[float,
     kept = {drawn: value for drawn, value in enumerate(values) if value >= LEAST_PROBABILITY}
     if group not in kept:
         kept[group] = (group + 1) * LEAST_PROBABILITY
-    # Rounding makes them add up to 1 only nearly; what is missing is taken from, or given to, no draw at all.
-    rest = math.fsum(value for drawn, value in kept.items() if drawn)
-    if 0 in kept:
-        kept[0] = 1.0 - rest
-    else:
-        kept = {drawn: value / rest for drawn, value in kept.items()}
-    return tuple(kept), tuple(kept.values())
+    # Rounding makes them add up to 1 only nearly; what is missing is taken from, or given to, the larger part: a small
+    # probability of no draw at all would be lost in the rounding of the others, or even turn negative.
+    none = kept.pop(0, 0.0)
+    rest = math.fsum(kept.values())
+    if none > 0.5:
+        return (0, *kept), (1.0 - rest, *kept.values())
+    scaled = {drawn: value * ((1.0 - none) / rest) for drawn, value in kept.items()}
+    return ((0, *scaled), (none, *scaled.values())) if none else (tuple(scaled), tuple(scaled.values()))
 
 
 def _start(epsilon: float, rate: float, group: int, steps: int, delta: float) -> float:

@@ -128,7 +128,7 @@ class UserRule:
 
     def _key(self, value: object, row: int) -> bytes:
         """16 bytes per user, so that millions of them fit in memory."""
-        name = user_name(name_of(value))  # which rows belong together; a ledger has a form of its own
+        name = user_name(name_of(value))
         if not name:
             raise BadInputError(
                 "user-not-named",

@@ -53,22 +53,41 @@ def name_identity(name: str) -> str:
 def user_name(name: str) -> str:
     """The same for all spellings of one user, and "" where no user is named.
 
-    White space in and around a name, what nobody sees of it (characters without a width), and how Unicode composes its
-    letters, make no second person. Nor does it how a number was stored: a column with a missing value becomes one of
-    floating-point numbers in some libraries. Taking two names for one protects both; capitals make another name.
+    White space in and around a name, capitals, what nobody sees of it (characters without a width), and the forms that
+    Unicode has for the same letters make no second person. Nor does it how a number was stored: a column with a missing
+    value becomes one of floating-point numbers in some libraries. Taking two names for one protects both.
 
     >>> user_name("7.0"), user_name(" 7 "), user_name("1e3"), user_name("Ann  Lee\u200b"), user_name("nan")
-    ('7', '7', '1000', 'Ann Lee', '')
+    ('7', '7', '1000', 'ann lee', '')
     """
-    invisible = () if name.isascii() else [character for character in name if unicodedata.category(character) == "Cf"]
-    seen = name.translate(dict.fromkeys(map(ord, invisible)))
-    cleaned = " ".join(name_identity(seen).split())
-    if cleaned == "nan":
+    seen = name.translate(_SEEN)
+    if seen.strip() == "nan":
         return ""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKD", seen).casefold())
+    cleaned = " ".join(folded.split())
+    if cleaned == "nan":  # a person called so, and no number that is missing
+        return "Nan"
     if not WRITTEN_AS_FLOAT.fullmatch(cleaned):
         return cleaned
     whole = Decimal(cleaned)
     return str(int(whole)) if whole == whole.to_integral_value() else cleaned
 
 
+class _Seen(dict[int, int | None]):
+    """Characters by number: itself, or nothing for those without a width. Filled as they are met."""
+
+    def __missing__(self, code: int) -> int | None:
+        character = chr(code)
+        kind = unicodedata.category(character)
+        unseen = kind == "Cf" or (kind == "Cc" and not character.isspace()) or code in _FILLERS
+        self[code] = None if unseen else code
+        return self[code]
+
+
+_FILLERS: Final = frozenset(
+    (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0,
+     *range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+)  # fmt: skip
+"""Letters and marks that are drawn as nothing: fillers, and what only chooses how the letter before is drawn."""
+_SEEN: Final = _Seen()
 WRITTEN_AS_FLOAT: Final = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30}([eE][+-]?[0-9]{1,2})?|[eE][+-]?[0-9]{1,2})")

@@ -286,7 +286,7 @@ class TrainingRun:
         if sixteen:
             trial = ShapeTrial(engine, trained, self.task, self.tokenizer, device, halves)
             alone = isinstance(self.plan, UserPlan)
-            physical, off = trial.fitting(physical, self.warn, alone=alone, shrinks=not self.shard)
+            physical, off = trial.fitting(physical, self.warn, self.team, alone=alone, shrinks=not self.shard)
             deviation = max(deviation, off)
             shapes = None if alone else trial
             lengths = encoded.lengths if alone else shapes_of(encoded.rows, self.task.length)
@@ -298,7 +298,7 @@ class TrainingRun:
         return private_step(
             self.plan, self.user_rows, shared, engine=engine, clipping=clipping, model=self.model,
             public=self._public(), shapes=shapes, alone=units.alone, shards=shards,
-            generator=self.settings.noise_generator,
+            generator=self.settings.noise_generator, agreed=sixteen and self.team.size > 1,
         )  # fmt: skip
 
     def _public(self) -> PublicGradients | None:

@@ -7,9 +7,10 @@ worked out and which are added up, so what is clipped is what is added, exactly 
 What remains is that the gradient of a record must depend on no other record. With 32 bits another shape of a batch
 moves it by some 1e-7 of itself; with 16 bits the same cause moves it by up to a hundredth, for all records of a batch
 at once, which one record more could cause. So a record is always computed in the same shape, known from its own length:
-batches have exactly as many rows as are worked on at a time, filled up with copies that count nothing, and a width that
-is a multiple of `WIDTH`, or the longest. That a record has then the same gradient in any place, beside any others, is
-tried on made-up records before a run; where a device does not keep to it, 16 bits are refused.
+batches have exactly as many rows as are worked on at a time, in all processes alike, filled up with copies that count
+nothing, and a width that is a multiple of `WIDTH`, or the longest. That a record has then the same gradient in any
+place, beside any others, is tried on made-up records before a run; where a device does not keep to it, 16 bits are
+refused.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tacit.training.gradients.examples import without_dropout
 from tacit.training.gradients.unit_sums import gradient_of_unit
 from tacit.training.memory import is_out_of_memory
 from tacit.training.tasks import Encoded, Task
+from tacit.training.team import Team
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -126,15 +128,27 @@ class ShapeTrial:
             )
         return deviation
 
-    def fitting(self, rows: int, warn: Callable[[str], None], *, alone: bool, shrinks: bool) -> tuple[int, float]:
-        """How many rows of the largest shape fit into memory, at most so many, and the deviation with them.
+    def fitting(
+        self, rows: int, warn: Callable[[str], None], team: Team, *, alone: bool, shrinks: bool
+    ) -> tuple[int, float]:
+        """How many rows of the largest shape fit into the memory of each process of a team, at most so many, and the
+        deviation with them.
 
         It is found out with made-up rows and dropout, before a record is read: in another number of rows the gradient
-        of a record is slightly another one, so no record may be what makes the number smaller.
+        of a record is slightly another one, so no record may be what makes the number smaller. Nor may the number
+        depend on the process, because which of them works on a record depends on the other records.
 
         alone     whether the rows of a part are those of one unit, which is worked on by itself
-        shrinks   whether fewer rows may be taken; processes that share a model have to take the same number
+        shrinks   whether fewer rows may be taken; processes that share a model need each other in every pass
         """
+        while True:
+            own, deviation = self._fitting_here(rows, warn, alone=alone, shrinks=shrinks)
+            rows = team.smallest(own)
+            if not team.any_has(rows < own):
+                return rows, deviation
+
+    def _fitting_here(self, rows: int, warn: Callable[[str], None], *, alone: bool, shrinks: bool) -> tuple[int, float]:
+        """The same for this process by itself."""
         while True:
             try:
                 self._go_through_largest(rows, alone=alone)

@@ -100,6 +100,8 @@ class TrainingStep:
     shapes: Callable[[int], object] | None = field(default=None, kw_only=True)
     draw: Draw | None = field(default=None, kw_only=True)
     """Who takes part in a step, where that does not follow from the plan alone."""
+    agreed: bool = field(default=False, kw_only=True)
+    """Whether the processes of a team have agreed on `physical`, so that none may take fewer by itself."""
     deviation: float = field(default=0.0, init=False)
     """The standard deviation of the noise in each number of the gradient of the last step: a public number."""
 
@@ -137,7 +139,7 @@ class TrainingStep:
             try:
                 loss, clipped = add(part)
             except (RuntimeError, MemoryError) as error:
-                if idle is not None:
+                if idle is not None or self.agreed:
                     raise self._cannot_shrink(error) from error
                 self._shrink(error)
                 continue
@@ -172,8 +174,9 @@ class TrainingStep:
             return error
         return BadInputError(
             "out-of-memory-in-a-team",
-            "{physical} examples at a time do not fit into memory, and processes that share a model cannot take fewer "
-            "in the middle of a step: give the same command with {option.resume} and a smaller {option.physical}",
+            "{physical} examples at a time do not fit into memory, and processes that share a model, or compute "
+            "with 16 bits, cannot take fewer in the middle of a step: give the same command with {option.resume} and a "
+            "smaller {option.physical}",
             physical=self.physical,
         )
 

@@ -80,6 +80,14 @@ class Team:
         """Whether any process has something; all ask at the same time."""
         return bool(self.add_up(torch.tensor(float(something))) > 0)
 
+    def smallest(self, number: int) -> int:
+        """The smallest of the numbers of all processes; all ask at the same time."""
+        smallest = torch.tensor(number)
+        if self.size > 1:
+            with _all_there():
+                distributed.all_reduce(smallest, distributed.ReduceOp.MIN)
+        return int(smallest)
+
     def from_first(self, thing: Sent | None) -> Sent:
         """The value of the first process, on every process; values of the others are ignored."""
         if self.size == 1:

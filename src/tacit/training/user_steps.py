@@ -112,14 +112,15 @@ def private_step(
     alone: bool,
     shards: ShardedModel | None,
     generator: str,
+    agreed: bool,
 ) -> PrivateStep:
     """The step of a private run, with an engine that was made ready for units."""
     if users is not None and isinstance(plan, UserPlan):
         return PrivateUnitStep(
             plan, *shared[:5], rows=users, most_together=0 if alone else MOST_TOGETHER, engine=engine,
-            clipping=clipping, model=model, public=public, generator=generator,
+            clipping=clipping, model=model, public=public, generator=generator, agreed=agreed,
         )  # fmt: skip
     return PrivateStep(
         plan, *shared, draw=drawn_by(plan, users), shapes=shapes, engine=engine, clipping=clipping, model=model,
-        public=public, shards=shards, generator=generator,
+        public=public, shards=shards, generator=generator, agreed=agreed,
     )  # fmt: skip

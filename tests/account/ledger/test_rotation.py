@@ -239,7 +239,12 @@ def test_b10_a_damaged_ledger_is_not_copied_as_if_it_were_whole(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "change", ["DELETE FROM meta WHERE name = 'documents'", "UPDATE meta SET value = '' WHERE name = 'documents'"]
+    "change",
+    [
+        "DELETE FROM meta WHERE name = 'documents'",
+        "UPDATE meta SET value = '' WHERE name = 'documents'",
+        "DELETE FROM meta WHERE name = 'users'",
+    ],
 )
 def test_b10_how_documents_are_recognized_cannot_be_changed_without_the_key(full: str, change: str) -> None:
     """A ledger that took documents to the letter from now on would know none of those that it has charged."""

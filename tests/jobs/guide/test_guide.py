@@ -287,6 +287,17 @@ def test_a_file_without_a_telling_name_is_asked_for_its_column() -> None:
     assert raised.value.code == "which-column"
 
 
+@pytest.mark.parametrize(("purpose", "warned"), [("classifier", True), ("share", False)])
+def test_a_format_that_the_command_cannot_be_given_asks_for_another_file(
+    tmp_path: Path, purpose: str, warned: bool
+) -> None:
+    """A training tells formats by names: the recommended command would refuse the file."""
+    path = tmp_path / "excel.csv"
+    path.write_text("text;label\n" + "a;x\nb;y\n" * 200, encoding="utf-8")
+    advice = guide(str(path), protect="text", seen_by="curator", purpose=purpose, format="csv-semicolon")
+    assert any("convert the file first" in remark.rendered() for remark in advice.remarks) is warned
+
+
 def test_a_first_line_that_may_be_text_is_never_quoted(tmp_path: Path) -> None:
     """In a file without a header the names of the columns are a private row."""
     path = tmp_path / "in.csv"

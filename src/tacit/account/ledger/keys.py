@@ -27,7 +27,7 @@ from tacit.account.ledger.charges import DOCUMENT, HASH_BYTES, USER
 from tacit.account.ledger.database import LedgerError
 from tacit.atomic import create_file, sync_folder
 from tacit.errors import BadParameterError
-from tacit.text.identity import document_identity, name_identity
+from tacit.text.identity import document_identity, name_identity, user_name
 
 VARIABLE: Final = "TACIT_LEDGER_KEY"
 KEY_BYTES: Final = 32
@@ -94,8 +94,7 @@ class LedgerKey:
         """The mark by which a ledger notices that its key, or its way to recognize documents, is a wrong one:
         whoever made it recognize them to the letter, in a table that is not sealed, would make every document a new
         one."""
-        rule = "" if self.recognizes is to_the_letter else ", documents by their tokens"
-        return self.seal(f"key of {ledger}{rule}".encode()).hex()[:CHECK_LENGTH]
+        return self.seal(f"key of {ledger}{RULES[self.recognizes]}".encode()).hex()[:CHECK_LENGTH]
 
     def changed(self) -> LedgerKey:
         """The key with a new secret."""
@@ -122,20 +121,33 @@ class LedgerKey:
 
 
 def recognized(kind: str, identity: str) -> str:
-    """The form by which a subject is recognized: a text by what a mechanism reads of it, a name without white space
-    around it.
+    """The form by which a subject is recognized: a text by what a mechanism reads of it, a user by what all spellings
+    of a name have in common.
 
     A document that was given a name has a zero between its data set and its name, and is kept as it is; no text comes
     with a zero in it.
     """
+    return user_name(identity) if kind == USER else by_tokens(kind, identity)
+
+
+def by_tokens(kind: str, identity: str) -> str:
+    """The form by which ledgers recognize subjects that were made before users had all spellings of their names."""
     if kind == DOCUMENT:
         return identity if "\0" in identity else document_identity(identity)
     return name_identity(identity) if kind == USER else identity
 
 
 def to_the_letter(kind: str, identity: str) -> str:
-    """The form by which older ledgers recognize subjects."""
+    """The form by which the oldest ledgers recognize subjects."""
     return identity
+
+
+RULES: Final[dict[Recognizes, str]] = {
+    recognized: ", documents by their tokens, users by all spellings of their names",
+    by_tokens: ", documents by their tokens",
+    to_the_letter: "",
+}
+"""The ways to recognize subjects, with what the mark of a key says of each."""
 
 
 def _padded(key: bytes, pad: int) -> bytes:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from collections.abc import Mapping
 
 from tacit.account.ledger.books import now
 from tacit.account.ledger.database import Database, LedgerError, MissingLedgerError
 from tacit.account.ledger.keys import (
+    RULES,
     LedgerKey,
     Recognizes,
+    by_tokens,
     given_key,
     kept_key,
     key_file,
@@ -25,7 +28,8 @@ from tacit.account.ledger.places import open_database
 from tacit.account.ledger.schema import SCHEMA_VERSION
 
 DOCUMENTS, BY_TOKENS = "documents", "by their tokens"
-"""What a ledger remembers of how it recognizes documents (`LedgerKey.recognizes`)."""
+USERS, BY_SPELLINGS = "users", "by all spellings of their names"
+"""What a ledger remembers of how it recognizes documents and users (`LedgerKey.recognizes`)."""
 
 
 def open_ledger(place: str | os.PathLike[str], key: bytes | str | None = None, *, create: bool = True) -> Ledger:
@@ -62,13 +66,14 @@ def _opened(database: Database, chosen_key: LedgerKey | None) -> Ledger:
             "{database} is damaged: take a copy of it from before, and keep this one",
             database=database.name,
         )
-    rules = (recognized, to_the_letter) if facts.get(DOCUMENTS) == BY_TOKENS else (to_the_letter, recognized)
-    key = _fitting(chosen_key, facts["ledger"], facts["key"], rules[0])
-    if key is None and _fitting(chosen_key, facts["ledger"], facts["key"], rules[1]) is not None:
+    rule = _rule_of(facts)
+    key = _fitting(chosen_key, facts["ledger"], facts["key"], rule)
+    others = [other for other in RULES if other is not rule]
+    if key is None and any(_fitting(chosen_key, facts["ledger"], facts["key"], other) for other in others):
         raise LedgerError(
             "ledger-was-changed",
-            "{database} was changed without its key: it says otherwise how it recognizes documents; take a copy of "
-            "it from before, and keep this one",
+            "{database} was changed without its key: it says otherwise how it recognizes documents or users; take a "
+            "copy of it from before, and keep this one",
             database=database.name,
         )
     if key is None:
@@ -79,6 +84,13 @@ def _opened(database: Database, chosen_key: LedgerKey | None) -> Ledger:
             database=database.name,
         )
     return Ledger(database, key, facts["ledger"], is_new=is_new, new_key_place=place)
+
+
+def _rule_of(facts: Mapping[str, str]) -> Recognizes:
+    """How a ledger says that it recognizes subjects."""
+    if facts.get(DOCUMENTS) != BY_TOKENS:
+        return to_the_letter
+    return recognized if facts.get(USERS) == BY_SPELLINGS else by_tokens
 
 
 def _fitting(chosen_key: LedgerKey | None, ledger: str, check: str, recognizes: Recognizes) -> LedgerKey | None:
@@ -99,6 +111,7 @@ def _make(database: Database, chosen_key: LedgerKey | None) -> str | None:
     key = chosen_key or make_key(id)
     key.recognizes = recognized
     database.make_tables()
-    for name, value in (("ledger", id), ("key", key.check(id)), ("made", now()), (DOCUMENTS, BY_TOKENS)):
+    rules = ((DOCUMENTS, BY_TOKENS), (USERS, BY_SPELLINGS))
+    for name, value in (("ledger", id), ("key", key.check(id)), ("made", now()), *rules):
         database.run("INSERT INTO meta (name, value) VALUES (?, ?)", (name, value))
     return None if chosen_key else str(key_file(id))

@@ -110,6 +110,14 @@ def _remarks_of_way(way: Way, config: GuideConfig, plan: CommandPlan, job: Any) 
         )
     if way is Way.CODEBOOK:
         remarks += _codebook_remarks(config, plan, job)
+    if config.format is not None and "format" not in type(job).model_fields:
+        remarks.append(
+            Remark(
+                RemarkKind.NEXT,
+                "This command tells the format of a file by its name and has no {option.format}: convert the file "
+                "first, to csv, tsv or jsonl.",
+            )
+        )
     if config.public_text is not None and way in (Way.TRAINING, Way.FEDERATED, Way.WORDS, Way.SKETCH):
         remarks.append(Remark(RemarkKind.RESULT, "Public text of the same kind changes nothing about this command."))
     return remarks

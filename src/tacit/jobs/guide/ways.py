@@ -14,7 +14,7 @@ from tacit.jobs.guide.header import ColumnRoles, roles_of
 from tacit.jobs.guide.questions import Purpose, Secret
 from tacit.jobs.guide.rules import EPSILON, TOPIC_COUNT, Way
 from tacit.text.files import open_table
-from tacit.text.files.formats import shown_names
+from tacit.text.files.formats import listed_columns
 
 UNNAMED_FILE: Final = "your-file.csv"
 UNNAMED: Final = ColumnRoles("text", "label", "user")
@@ -73,7 +73,7 @@ class CommandPlan:
             "which-column-for",
             "say which column holds {what}, with {option." + option + "[NAME]}: this file has {columns}",
             what=what,
-            columns=", ".join(f"'{name}'" for name in shown_names(self.columns)[:20]),
+            columns=listed_columns(self.columns),
         )
 
 

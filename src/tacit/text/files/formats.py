@@ -150,6 +150,10 @@ class FirstLine(tuple[str, ...]):
     texts, so errors show of it only what is a usual name of a column, or what the user has typed but for its case."""
 
 
+class FirstKeys(tuple[str, ...]):
+    """Names of columns that are the keys of the first row of a file; another row may have more."""
+
+
 USUAL_NAMES: Final = frozenset(
     {"answer", "article", "author", "body", "category", "class", "comment", "content", "context", "created",
      "customer", "dataset", "date", "description", "document", "email", "id", "index", "input", "instruction",
@@ -195,7 +199,7 @@ def choose_columns(columns: Sequence[str], texts: Sequence[str], kept: Sequence[
             raise BadInputError(
                 "which-column",
                 "say which column holds the text, with {option.columns[NAME]}: this file has {columns}",
-                columns=_listed(columns),
+                columns=listed_columns(columns),
             )
     check_columns((*texts, *kept), columns)
     rewritten, copied = set(texts), set(kept)
@@ -258,7 +262,7 @@ def check_column(name: str, columns: Sequence[str]) -> None:
         "there is no column '{column}'{hint}: this file has {columns}",
         column=name,
         hint=hint,
-        columns=_listed(columns),
+        columns=listed_columns(columns),
     )
 
 
@@ -268,12 +272,15 @@ def refuse_other_separator(columns: Sequence[str]) -> None:
     mark = next((each for each in (";", "\t", "|") if len(columns) == 1 and each in columns[0]), None)
     if mark is None:
         return
-    advice = {";": "add {option.format[csv-semicolon]}", "\t": "add {option.format[tsv]}"}
+    advice = {
+        ";": "add {option.format[csv-semicolon]}, or convert the file to csv where a command has no such option",
+        "\t": "name the file .tsv, or add {option.format[tsv]}",
+    }
     raise BadInputError(
         "other-separator",
         "the columns seem to be separated by {mark!r}: "
         + advice.get(mark, "convert the file to csv or tsv")
-        + ", or rename the column if it is one",
+        + "; or rename the column if it is one",
         mark=mark,
     )
 
@@ -316,7 +323,8 @@ def shown_names(columns: Sequence[str]) -> list[str]:
     return [name for name in columns if name.strip().lower().replace("_", "") in USUAL_NAMES]
 
 
-def _listed(columns: Sequence[str], limit: int = 20) -> str:
+def listed_columns(columns: Sequence[str], limit: int = 20) -> str:
+    """The columns of a file for an error, as far as it may quote their names."""
     names = shown_names(columns)
     hidden, more = len(columns) - len(names), len(names) - limit
     shown = ", ".join(repr(name) for name in names[:limit])
@@ -327,4 +335,5 @@ def _listed(columns: Sequence[str], limit: int = 20) -> str:
         parts.append(
             f"{hidden:,} {others}{'' if hidden == 1 else 's'} in its first line, which may be text and is not shown"
         )
-    return " and ".join(parts)
+    listed = " and ".join(parts or ["no column"])
+    return f"{listed} in its first row" if isinstance(columns, FirstKeys) else listed

@@ -20,6 +20,7 @@ from tacit.text.files.formats import (
     MISSING,
     TEXT_COLUMN,
     FileFormat,
+    FirstKeys,
     FirstLine,
     check_columns,
     format_of,
@@ -268,7 +269,7 @@ class JsonTable(_LineTable):
         if first is None:
             raise self._empty()
         self._first = first
-        self.columns = tuple(first)
+        self.columns = FirstKeys(first)
 
     def rows(self) -> Iterator[tuple[int, list[object]]]:
         item: dict[str, object] | None = self._first
