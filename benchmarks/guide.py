@@ -4,8 +4,8 @@
     python benchmarks/guide.py --results cells.json --write
 
 A cell is a way, a data set, a number of private rows and a seed; it is kept in the results file, so a stopped program
-goes on where it was. `--write` turns the cells into the table that `tacit guide` reads
-(`src/tacit/jobs/guide/measures.json`) and prints it for docs/guide.md. Private rows are a random part of the training
+goes on where it was. `--write` puts the cells into the table that `tacit guide` reads (`src/tacit/jobs/guide/measures.json`; its
+other lines stay, each with the version that it was measured with) and prints it for docs/guide.md. Private rows are a random part of the training
 rows; scores are of at most 2,000 original test rows. Every way runs with the options that `tacit guide` writes into its
 command, and nothing was chosen by these scores.
 
@@ -35,7 +35,7 @@ import numpy as np
 
 import tacit
 from matching import read, vectors, words
-from tacit.jobs.guide.measures import MEASURES, Measured
+from tacit.jobs.guide.measures import MEASURES, Measured, measured_scores
 from tacit.jobs.guide.rules import EPSILON, TOPIC_COUNT, Way
 from tacit.jobs.guide.ways import batch_for
 from tacit.version import __version__
@@ -221,6 +221,12 @@ def table(cells: Mapping[str, Any]) -> list[Measured]:
     return rows
 
 
+def merged(old: Sequence[Measured], new: Sequence[Measured]) -> list[Measured]:
+    """The lines of a table with those that were measured again in their place."""
+    lines = {(row.way.value, row.data_set, row.rows): row for row in [*old, *new]}
+    return [lines[key] for key in sorted(lines)]
+
+
 def markdown(rows: Sequence[Measured]) -> list[str]:
     """The table as docs/guide.md shows it: a way and a data set in a row, a number of private rows in a column."""
     lines = ["| way | data | labels | " + " | ".join(f"{size:,} rows" for size in SIZES) + " |"]
@@ -253,7 +259,7 @@ def main() -> None:
     if not options.write:
         measure(options, cells)
         return
-    rows = table(cells)
+    rows = merged(measured_scores(), table(cells))
     MEASURES.write_text("[\n" + ",\n".join(json.dumps(row.to_dict()) for row in rows) + "\n]\n")
     print(f"{len(rows)} rows -> {os.path.relpath(MEASURES)}\n")
     for line in markdown(rows):
