@@ -22,6 +22,7 @@ import torch
 
 from corpus import data_rows
 from tacit.evaluation.scores import classification_scores, tagging_scores
+from tacit.precision import TrainingPrecision
 from tacit.training.checkpoint import RunState, run_state
 from tacit.training.models import load_model
 from tacit.training.plan import TrainingPlan
@@ -41,12 +42,14 @@ class Choice(NamedTuple):
     bound: float = 0.0
     average: float | None = None
     schedule: str = "linear"
+    precision: TrainingPrecision = "float32"
 
     @property
     def name(self) -> str:
-        """All settings; of the last two those that are not as usual."""
+        """All settings; of the last three those that are not as usual."""
         more = [f"average {self.average}"] if self.average is not None else []
-        return " ".join([*map(str, self[:5]), *more, *([] if self.schedule == "linear" else [self.schedule])])
+        unusual = [value for value, usual in ((self.schedule, "linear"), (self.precision, "float32")) if value != usual]
+        return " ".join([*map(str, self[:5]), *more, *unusual])
 
 
 GOALS = {"sst2": "at most .04 below non-private", "pos": "at least .78 macro-F1"}
@@ -74,7 +77,7 @@ def score(data: str, rows: list[dict[str, str]], found: list[str]) -> float:
 
 
 def run_cell(data: str, privacy: str, seed: int, work: Path, choice: Choice) -> dict[str, float]:
-    strategy, epochs, batch, rate, bound, average, schedule = choice
+    strategy, epochs, batch, rate, bound, average, schedule, precision = choice
     rows = rows_of(data, "train")
     task = Classification(length=64, smoothing=0.1) if data == "sst2" else Tagging(length=64)
     task.learn(rows)
@@ -88,7 +91,7 @@ def run_cell(data: str, privacy: str, seed: int, work: Path, choice: Choice) -> 
     )
     settings = TrainingSettings(
         learning_rate=rate, strategy=strategy, model="minilm", physical=64, checkpoint_every=1000, clipping="flat",
-        bound=bound or 1.0, average=average, schedule=schedule,
+        bound=bound or 1.0, average=average, schedule=schedule, precision=precision,
     )  # fmt: skip
     folder = work / f"{data}-{privacy}-{choice.name.replace(' ', '-')}-{seed}"
     resume = run_state(folder) is RunState.UNFINISHED
@@ -124,6 +127,7 @@ def main() -> None:
     parser.add_argument("--bound", type=float)
     parser.add_argument("--average", type=float, help="save the mean weights of this share of the steps, the last ones")
     parser.add_argument("--schedule", choices=("linear", "cosine", "constant"))
+    parser.add_argument("--precision", choices=("float32", "fast", "bf16"))
     given = parser.parse_args()
     torch.set_num_threads(1)
     cells: dict[str, dict[str, float]] = json.loads(given.results.read_text()) if given.results.exists() else {}
@@ -139,6 +143,7 @@ def main() -> None:
                     given.bound,
                     given.average,
                     given.schedule,
+                    given.precision,
                 )
                 choice = Choice(*(u if a is None else a for a, u in zip(asked, usual, strict=True)))
                 name = f"{data} {privacy} {choice.name} seed {seed}"

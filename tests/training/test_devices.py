@@ -121,7 +121,7 @@ def test_users_are_worked_on_where_the_model_is(users, tokenizer, tmp_path):  # 
 
 
 @pytest.mark.parametrize(
-    "strategy", ["lora", "ia3", "bias", "head", "last-1", "no-embeddings", "all-layers", "frozen-lstm"]
+    "strategy", ["lora", "ia3", "adapter", "bias", "head", "last-1", "no-embeddings", "all-layers", "frozen-lstm"]
 )
 def test_every_strategy_trains_as_on_the_processor(strategy, tokenizer, tmp_path):  # noqa: F811
     both_ways(tmp_path, tokenizer, "classify", strategy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -193,3 +194,19 @@ def test_checkpoints_of_odd_types_are_read_or_refused_in_a_sentence(change, code
     with pytest.raises(BadInputError) as caught:
         load_model(task, str(tmp_path))
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("key", ["dtype", "torch_dtype"])
+def test_a_configuration_that_names_no_type_of_numbers_is_refused_in_a_sentence(key, tmp_path):
+    folder = saved(tmp_path, bert)
+    settings = Path(folder) / "config.json"
+    plain = {k: v for k, v in json.loads(settings.read_text(encoding="utf-8")).items() if "dtype" not in k}
+    task = Classification(length=8)
+    task.learn(ROWS)
+    for kind in ("float7", "nn"):
+        settings.write_text(json.dumps({**plain, key: kind}), encoding="utf-8")
+        with pytest.raises(BadInputError, match=f"'{kind}', which PyTorch") as caught:
+            load_model(task, folder)
+        assert caught.value.code == "unknown-weight-type"
+    settings.write_text(json.dumps({**plain, key: "bfloat16"}), encoding="utf-8")
+    assert load_model(task, folder)[0].dtype == torch.float32

@@ -53,10 +53,12 @@ def distance(some, others):
 # 16 bits --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "strategy"), [("classify", "full"), ("classify", "head"), ("write", "lora")])
+@pytest.mark.parametrize(
+    ("name", "strategy"), [("classify", "full"), ("classify", "head"), ("write", "lora"), ("answer", "full")]
+)
 def test_layers_with_16_bits_learn_nearly_the_same(name, strategy, tokenizer, tmp_path):  # noqa: F811
     usual, _ = trained(name, tokenizer, tmp_path / "usual", strategy=strategy)
-    weights, run = trained(name, tokenizer, tmp_path / "bits", strategy=strategy, precision="bf16", physical=4)
+    weights, run = trained(name, tokenizer, tmp_path / "bits", strategy=strategy, precision="bf16", physical=32)
     assert {value.dtype for value in weights.values()} == {torch.float32}
     size = float(torch.cat([value.flatten() for value in usual.values()]).norm())
     assert 0 < distance(usual, weights) < 0.1 * size

@@ -17,7 +17,7 @@ from tacit.errors import BadInputError, BadParameterError, check_choice, require
 from tacit.training.adapters import restore_adapters
 from tacit.training.start import FROM_SCRATCH, is_from_scratch
 from tacit.training.tasks import Labeling, Task
-from tacit.training.weight_types import check_weight_types
+from tacit.training.weight_types import check_configured_type, check_weight_types
 from tacit.vectors import load_vectors
 from tacit.vectors.minilm import minilm_folder
 
@@ -76,6 +76,7 @@ def load_model(
             "word vectors start a model from scratch, such as bilstm: '{name}' has its own",
             name=name,
         )
+    check_configured_type(Path(folder), name)
     know_our_networks(folder)
     words = _tokenizer(name, folder, task, tokenizer)
     if is_from_scratch(name):

@@ -112,7 +112,7 @@ class ShapeTrial:
         generator = public_generator(13)
         with without_dropout(self.model):
             for width in sorted({min(WIDTH, self.task.length), self.task.length}):
-                made = [_of_width(self.task.probe(generator, self.tokenizer), width) for _ in range(rows)]
+                made = [self._made_up(generator, width) for _ in range(rows)]
                 for place in {0, rows // 2, rows - 1}:
                     beside, alone = self._gradient(made, place), self._gradient([made[place]] * rows, 0)
                     norm = torch.stack([value.norm() for value in alone.values()]).norm()
@@ -162,7 +162,7 @@ class ShapeTrial:
     def _go_through_largest(self, rows: int, *, alone: bool) -> None:
         """Forward and back with as many rows of the largest shape."""
         generator = public_generator(14)
-        made = [_of_width(self.task.probe(generator, self.tokenizer), self.task.length) for _ in range(rows)]
+        made = [self._made_up(generator, self.task.length) for _ in range(rows)]
         before = self.model.training
         self.model.train()
         try:
@@ -174,6 +174,16 @@ class ShapeTrial:
         finally:
             self.model.train(before)
 
+    def _made_up(self, generator: np.random.Generator, width: int) -> Encoded:
+        """A made-up record, repeated and cut to this width; its places (where an answer begins) stay inside."""
+        example = self.task.probe(generator, self.tokenizer)
+        return {
+            name: (value * (1 + width // max(1, len(value))))[:width]
+            if isinstance(value, list)
+            else (min(value, width - 1) if name in self.task.places else value)
+            for name, value in example.items()
+        }
+
     def _batch(self, examples: Sequence[Encoded]) -> Batch:
         batch = moved(collated(self.task, examples, self.tokenizer), self.device)
         return batch if self.halves is None else self.halves.continued(batch)
@@ -183,11 +193,3 @@ class ShapeTrial:
         factors = torch.zeros(len(examples), device=result.losses.device)
         factors[place] = 1.0
         return result.weighted_sums(dict.fromkeys(result.squared_norms, factors))
-
-
-def _of_width(example: Encoded, width: int) -> Encoded:
-    """The made-up record, repeated and cut to this width."""
-    return {
-        name: (value * (1 + width // max(1, len(value))))[:width] if isinstance(value, list) else value
-        for name, value in example.items()
-    }
