@@ -55,8 +55,8 @@ def user_name(name: str) -> str:
 
     White space in and around a name, capitals, what nobody sees of it (characters without a width), and the forms that
     Unicode has for the same letters make no second person. Nor does it how a number was stored: a column with a missing
-    value becomes one of floating-point numbers in some libraries. Two people whose names differ only so are one unit and
-    share its promise.
+    value becomes one of floating-point numbers in some libraries. Two people whose names differ only so are one unit
+    and share its promise.
 
     >>> user_name("7.0"), user_name(" 7 "), user_name("1e3"), user_name("Ann  Lee\u200b"), user_name("nan")
     ('7', '7', '1000', 'ann lee', '')
