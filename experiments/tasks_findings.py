@@ -119,7 +119,9 @@ def entities_bilstm_says_o_nearly(scores: Scores) -> Judgment:
 findings.not_testable(
     "WikiANN, BERT: with larger classes the head loses little by privacy (.81 to .75 at epsilon 1)",
     source="Igamberdiev 2023, section 4.5.3",
-    reason="WikiANN is not at hand; the full size reads it if its files are there.",
+    reason=(
+        "WikiANN is not at hand (wikiann-en/train.jsonl and test.jsonl); the full size reads it if its files are there."
+    ),
 )
 
 
@@ -242,7 +244,8 @@ findings.not_testable(
     "LoRA under privacy keeps 87.8 % of 90.2 % (MNLI, RoBERTa-Large, epsilon 6.7)",
     source="Yu et al. 2022, abstract",
     reason=(
-        "Neither MNLI nor RoBERTa-Large is at hand; the strategy lora is run in the full size on the data sets of the"
+        "Neither MNLI (393,000 pairs) nor the weights of RoBERTa-Large are at hand; the strategy lora is run in the "
+        "full size on the data sets of the"
         " thesis."
     ),
 )
@@ -251,7 +254,10 @@ findings.not_testable(
 findings.not_testable(
     "Reparametrized gradients keep 83.9 % on average over four tasks at epsilon 8, with a loss below 5 %",
     source="Yu et al. 2021 (RGP), abstract",
-    reason="The method is not built.",
+    reason=(
+        "The number is an average over MNLI, QQP, QNLI and SST-2 with a pretrained BERT: MNLI, QQP and its weights are "
+        "not at hand. The method is not built."
+    ),
 )
 
 
@@ -259,7 +265,11 @@ findings.not_testable(
     "Noise on representations in the forward pass keeps 91.34 % on average over four tasks at an epsilon below 3,"
     " with a loss of 0.9 %",
     source="Du & Mi 2021 (DP-FP), abstract",
-    reason="The method is not built: its proof has not been checked independently.",
+    reason=(
+        "The number is an average over four tasks with a pretrained (Ro)BERT, whose weights and two of whose tasks "
+        "(MNLI, "
+        "QQP) are not at hand. The method is not built: its proof has not been checked independently."
+    ),
 )
 
 
@@ -267,7 +277,7 @@ findings.not_testable(
     "Noise on the output of a layer gains up to 7.7 points over DP-SGD, is 3 times cheaper, and lowers inversion "
     "by 88 and attribute inference by 41 points",
     source="Du et al. 2023 (DP-Forward), abstract",
-    reason="The method is not built.",
+    reason=("The numbers are those of a pretrained BERT-base, whose weights are not at hand. The method is not built."),
 )
 
 

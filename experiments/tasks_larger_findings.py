@@ -76,9 +76,8 @@ def sentiment_bert_whole_collapses_one(scores: Scores) -> Judgment:
 )
 def inference_bert_under_privacy_last(scores: Scores) -> Judgment:
     return scores.below(
-        score("trained.score", model="larger", data="inference", strategy="last-2", epsilon=(1, 5)),
-        score("trained.score", model="larger", data="inference", strategy="head", epsilon=(1, 5)),
-        each=["epsilon"],
+        score("trained.score", model="larger", data="inference", strategy="last-2", epsilon=1),
+        score("trained.score", model="larger", data="inference", strategy="head", epsilon=1),
     )
 
 
@@ -88,9 +87,8 @@ def inference_bert_under_privacy_last(scores: Scores) -> Judgment:
 )
 def inference_bert_under_privacy_training(scores: Scores) -> Judgment:
     return scores.below(
-        score("trained.score", model="larger", data="inference", strategy="last-2", epsilon=(1, 5)),
-        score("trained.score", model="larger", data="inference", strategy="no-embeddings", epsilon=(1, 5)),
-        each=["epsilon"],
+        score("trained.score", model="larger", data="inference", strategy="last-2", epsilon=1),
+        score("trained.score", model="larger", data="inference", strategy="no-embeddings", epsilon=1),
     )
 
 

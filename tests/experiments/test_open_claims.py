@@ -16,7 +16,8 @@ import torch
 from tacit.errors import BadInputError
 from tacit.experiments.findings import all_of
 from tacit.experiments.raw import read_json, read_lines, write_lines
-from tacit.experiments.steps import federated, perturb, sensitivity, shape, stays, word_cost
+from tacit.experiments.steps import digits, federated, perturb, sensitivity, shape, stays, word_cost
+from tacit.experiments.steps.digits import Digits, Network
 from tacit.experiments.steps.perturb import Perturb
 from tacit.experiments.tensor_memory import most_megabytes
 from tacit.experiments.verdicts import Judgment, Word, not_testable
@@ -159,7 +160,13 @@ def authors(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_a_model_of_authors_learns_what_they_write_about(method: str, authors: tuple[Path, Path], tmp_path: Path):
     pytest.importorskip("dp_accounting")
     data, public = authors
-    parameters = {"method": method, "epsilon": math.inf if method == "none" else 200, "cohort": 8, "test_seed": 1}
+    parameters = {
+        "method": method,
+        "epsilon": math.inf if method == "none" else 200,
+        "cohort": 8,
+        "passes": 60,
+        "test_seed": 1,
+    }
     folder = done("federated", parameters, {"data": data, "public": public}, tmp_path / "trained")
     scores = federated.score(folder)
     assert scores["accuracy"] > 0.9
@@ -170,3 +177,34 @@ def test_a_model_without_privacy_has_no_epsilon():
     for wrong in ({"method": "none", "epsilon": 1}, {"method": "sampled"}):
         with pytest.raises(BadInputError, match="no epsilon"):
             federated.check(federated.Federated.model_validate(wrong))
+
+
+# Pictures ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_sum_of_cut_gradients_is_that_of_one_example_at_a_time():
+    parameters = Digits(share=1.0, noise_multiplier=0, hidden=8, dropout=0.0, bound=0.5)
+    network = Network(5, parameters)
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(6, 5)).astype(np.float32), rng.integers(0, 10, 6)
+    weights = [torch.tensor(values, requires_grad=True) for values in (*network.weights, *network.biases)]
+    total = [torch.zeros_like(values) for values in weights]
+    for row, label in zip(torch.tensor(x), torch.tensor(y), strict=True):
+        hidden = torch.relu(row @ weights[0] + weights[2])
+        loss = torch.nn.functional.cross_entropy(hidden @ weights[1] + weights[3], label)
+        gradients = torch.autograd.grad(loss, weights)
+        length = math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients))
+        for place, gradient in zip(total, gradients, strict=True):
+            place += gradient * min(1.0, 0.5 / length)
+    for found, expected in zip(network.sum_of_cut_gradients(x, y), total, strict=True):
+        np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_digits_are_learned_without_noise_and_not_with_a_lot_of_it(tmp_path: Path):
+    common: dict[str, object] = {"share": 0.1, "epochs": 20, "hidden": 32, "learning_rate": 0.5}
+    scores = [
+        digits.score(done("digits", {**common, "noise_multiplier": noise}, {}, tmp_path / f"{noise}"))["F1"]
+        for noise in (0, 1000)
+    ]
+    assert scores[0] > 0.7
+    assert scores[1] < 0.4
