@@ -21,8 +21,8 @@ def rare_words_come_back(scores: Scores) -> Judgment:
     "Going from one neighbor to two helps most; more than two level off",
     source="Xu et al. 2021b, as reported by Riecker 2023, chapter 6 (asked of what an attacker loses)",
     explanation=(
-        "At epsilon 10 three more neighbors hide as much again as the second one did: with several of them a word is drawn "
-        "by its distance, and in a space of 50 dimensions all of them are about as far away."
+        "At epsilon 10 three more neighbors hide as much again as the second one did. With more than two of them a "
+        "word is drawn by its distance alone, and the nearest five are about as far away as one another."
     ),
 )
 def two_neighbors_help_most(scores: Scores) -> Judgment:

@@ -42,6 +42,28 @@ def exact_accounting_saves_noise(scores: Scores) -> Judgment:
 def length_stays_visible(scores: Scores) -> Judgment:
     return all_of(
         scores.above(score("kept.words changed"), 0.9, each=["mechanism"]),
-        scores.above(score("visible.same length"), 0.9, each=["mechanism"]),
+        scores.above(score("visible.about as long"), 0.9, each=["mechanism"]),
         scores.above(score("visible.linked by length"), 0.1, each=["mechanism"]),
+    )
+
+
+@findings.says(
+    "The published ADePT (l2 clip, Laplace noise for 2 C) violates its promise by a factor of sqrt(n)",
+    source=(
+        "Habernal 2021; Igamberdiev 2023, section 5.4.1 (sqrt(n) is exact; asked of latents of real texts: two are "
+        "farther apart than what is assumed)"
+    ),
+)
+def published_adept_breaks_its_promise(scores: Scores) -> Judgment:
+    return all_of(scores.above(score("promise.true over assumed"), 1), scores.above(score("promise.reached"), 1))
+
+
+@findings.says(
+    "The true sensitivity of the published ADePT is at least 6 times what it assumes, and up to 100 % of the "
+    "utterances are not protected",
+    source="Habernal 2021, abstract (asked of the ADePT in this package and of Snips: more than .95 of them)",
+)
+def utterances_are_not_protected(scores: Scores) -> Judgment:
+    return all_of(
+        scores.at_least(score("promise.true over assumed"), 6), scores.above(score("promise.not protected"), 0.95)
     )

@@ -119,10 +119,10 @@ def test_a_word_mechanism_is_timed(vectors: str, tmp_path: Path):
 
 
 def test_a_text_is_found_by_its_length(tmp_path: Path):
-    rows = [(3, 3), (3, 3), (5, 5), (7, 8)]
+    rows = [(30, 30), (30, 30), (50, 51), (70, 58)]
     write_lines(tmp_path / "lengths.jsonl", ({"original": a, "released": b} for a, b in rows))
     scores = shape.score(tmp_path)
-    assert scores["same length"] == 0.75
+    assert scores["about as long"] == 0.75
     assert scores["linked by length"] == pytest.approx((0.5 + 0.5 + 1 + 0) / 4)
     assert scores["linked by length.floor"] == 0.25
 
