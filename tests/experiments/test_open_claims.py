@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -37,16 +38,24 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_memory_is_that_of_the_tensors_that_live_at_the_same_time():
-    def one_after_another() -> None:
+    def one_after_another(_: Callable[[], None]) -> None:
         for _ in range(5):
             torch.zeros(250_000)
 
-    def kept_for_the_gradient() -> None:
+    def after_preparations(start_anew: Callable[[], None]) -> None:
+        kept = torch.zeros(250_000)
+        torch.zeros(2_500_000)
+        start_anew()
+        del kept
+        torch.zeros(500_000)
+
+    def kept_for_the_gradient(_: Callable[[], None]) -> None:
         value = torch.ones(250_000, requires_grad=True)
         for _ in range(8):
             value = value.exp()  # its result is what the gradient needs
 
     assert most_megabytes(one_after_another) == pytest.approx(1.0)
+    assert most_megabytes(after_preparations) == pytest.approx(2.0)
     assert most_megabytes(kept_for_the_gradient) == pytest.approx(9.0)
 
 

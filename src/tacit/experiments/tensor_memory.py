@@ -39,12 +39,17 @@ class _Storages(TorchDispatchMode):
         self.most = max(self.most, self.now)
         weakref.finalize(storage, self._forget, number)
 
+    def start_anew(self) -> None:
+        """The most is from now on that of what comes."""
+        self.most = self.now
+
     def _forget(self, number: int) -> None:
         self.now -= self._sizes.pop(number, 0)
 
 
-def most_megabytes(work: Callable[[], object]) -> float:
-    """The most memory that tensors made by `work` took at one time."""
+def most_megabytes(work: Callable[[Callable[[], None]], object]) -> float:
+    """The most memory that tensors made by `work` took at one time. It is given what makes the count start anew, as
+    when its preparations are over. What they made and kept still counts."""
     with _Storages() as storages:
-        work()
+        work(storages.start_anew)
     return storages.most / 1e6

@@ -1,7 +1,7 @@
 """`cost`: what a step of training costs with and without privacy, in processor seconds (Igamberdiev 2023, table 4.13).
 
-With `memory` also in megabytes of tensors: the most at one time, of weights, states of the optimizer and what a step
-keeps.
+With `memory` also in megabytes of tensors: the most at one time after the first step, of weights, states of the
+optimizer and what a step keeps.
 
 Two short trainings of one strategy on the same rows, one with DP-SGD and one without, with batches of one size: `steps`
 steps are timed in each, after one that is not. An epoch has the same number of steps in both, so the ratio of two steps
