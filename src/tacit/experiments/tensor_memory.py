@@ -15,13 +15,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
-class _Storages(TorchDispatchMode):
+class _Storages(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Bytes of the storages that were made while it is active and are still there, and the most there were."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._sizes: dict[int, int] = {}
-        self.now = self.most = 0
+        self.now: int = 0
+        self.most: int = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -50,6 +51,7 @@ class _Storages(TorchDispatchMode):
 def most_megabytes(work: Callable[[Callable[[], None]], object]) -> float:
     """The most memory that tensors made by `work` took at one time. It is given what makes the count start anew, as
     when its preparations are over. What they made and kept still counts."""
-    with _Storages() as storages:
+    storages = _Storages()
+    with storages:
         work(storages.start_anew)
     return storages.most / 1e6

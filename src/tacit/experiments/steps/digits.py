@@ -107,7 +107,8 @@ class Network:
 
     def predicted(self, x: Floats) -> Ids:
         hidden = np.maximum(x @ self.weights[0] + self.biases[0], 0)
-        return np.argmax(hidden @ self.weights[1] + self.biases[1], axis=1)
+        likeliest: Ids = np.argmax(hidden @ self.weights[1] + self.biases[1], axis=1)
+        return likeliest
 
 
 def _softmax(values: Floats) -> Floats:

@@ -81,7 +81,7 @@ class Federated(Parameters):
 
 def run(parameters: Federated, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     rows = read_part(inputs["data"], parameters.part)
-    classes = sorted(set(rows.labels))
+    classes = sorted({str(label) for label in rows.labels})
     if len(classes) != 2:
         raise BadInputError(
             "not-two-classes",
@@ -96,7 +96,7 @@ def run(parameters: Federated, inputs: Mapping[str, Path], folder: Path, progres
     table = load_vectors(parameters.vectors)
     public = means(table, read_part(inputs["public"], "train").joined)
     vectors = scaled(means(table, rows.joined), public)
-    labels = np.array([classes.index(label) for label in rows.labels], dtype=np.float64)
+    labels = np.array([classes.index(str(label)) for label in rows.labels], dtype=np.float64)
 
     def of(names: list[str]) -> tuple[Floats, Floats]:
         chosen = np.array([places[name][: parameters.posts] for name in names])
