@@ -256,33 +256,3 @@ def two_systems_cannot_spend_large(scores: Scores) -> Judgment:
         score("conversions.document epsilon", mechanism="laplace", epsilon=(500, 2500)) - 100,
         each=["mechanism", "epsilon"],
     )
-
-
-findings.not_testable(
-    "Word-level privacy does not give document-level privacy: order, syntax and length stay visible",
-    source="Igamberdiev 2023, section 2.2 (pitfalls)",
-    reason=(
-        "Here the length is hidden by cutting and filling up, and the conversion covers the positions; what a weaker "
-        "promise shows is measured by 'linked'."
-    ),
-)
-
-
-findings.not_testable(
-    "Laplace noise and the nearest word cost a binary classifier less than 2 %",
-    source="Feyisetan et al. 2020, abstract",
-    reason=(
-        "The abstract names no epsilon at which that holds; santext.toml has the mechanism at the epsilons of Yue et "
-        "al. 2021, where it is at chance level in their table as well."
-    ),
-)
-
-
-findings.not_testable(
-    "The second neighbor (Vickrey) gains up to 50 % of utility at equal empirical privacy",
-    source="Xu et al. 2021b, abstract",
-    reason=(
-        "It compares two mechanisms at settings with equal empirical privacy, which have to be searched for; here "
-        "they are compared at equal guarantees."
-    ),
-)

@@ -300,7 +300,10 @@ def epsilon_below_outputs_dp_bart(scores: Scores) -> Judgment:
 findings.not_testable(
     "The much larger Amazon data set has the best results; Drugs.com is low throughout",
     source="Igamberdiev 2023, section 6.5.1 and table 6.5",
-    reason="Neither of the two is at hand.",
+    reason=(
+        "Neither of the two is at hand: the reviews of Amazon (of products) and of Drugs.com (drugsComTrain_raw.tsv "
+        "and drugsComTest_raw.tsv)."
+    ),
 )
 
 

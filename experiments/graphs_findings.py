@@ -251,7 +251,8 @@ findings.not_testable(
     "largest class has .50)",
     source="Igamberdiev 2023, section 3.6.3 and table 3.3",
     reason=(
-        "Pokec is not at hand. On Twitch, which stands in for it, a network without privacy is only .07 above the "
+        "Pokec (soc-pokec-profiles and soc-pokec-relationships of SNAP) is not at hand. On Twitch, which stands in "
+        "for it, a network without privacy is only .07 above the "
         "largest class, so that the largest class alone keeps 87 %."
     ),
 )
@@ -260,7 +261,10 @@ findings.not_testable(
 findings.not_testable(
     "On Reddit epsilon 1 with ten subgraphs keeps 90 % of the quality (.79 of .88)",
     source="Igamberdiev 2023, section 3.6.3 and table 3.3",
-    reason="Reddit is not at hand, and no other graph here has vectors of words on its nodes.",
+    reason=(
+        "The Reddit graph of GraphSAGE (reddit.zip) is not at hand, and no other graph here has vectors of words on "
+        "its nodes."
+    ),
 )
 
 
@@ -292,14 +296,11 @@ def more_noise_errors_stay_same(scores: Scores) -> Judgment:
 findings.not_testable(
     "Richer features lose less under privacy (Pokec: vectors of BERT, fastText, bags of words)",
     source="Igamberdiev 2023, table 3.4",
-    reason="Pokec's profile texts are not at hand, and the graphs that are come as bags of words.",
-)
-
-
-findings.not_testable(
-    "On MNIST larger lots and more noise lower the F1 from .90 to .10",
-    source="Igamberdiev 2023, table 3.5",
-    reason=("it is about pictures, which are not at hand; the epsilons of the table stand among the published values."),
+    reason=(
+        "Pokec's profile texts (soc-pokec-profiles of SNAP) are not at hand, and the graphs that are come as bags of "
+        "words"
+        " without their texts, from which no other features can be made."
+    ),
 )
 
 

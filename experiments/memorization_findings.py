@@ -190,34 +190,3 @@ def atis_rewritten_without_noise_model(scores: Scores) -> Judgment:
     return scores.below(
         score("task.macro-F1", corpus="atis", data="atis", epsilon=math.inf), score("original.macro-F1", data="atis")
     )
-
-
-findings.not_testable(
-    "ATIS is smaller, so there are fewer data points to pretrain ADePT on",
-    source="Igamberdiev 2023, section 5.4.4 (a speculation of the thesis)",
-    reason=(
-        "The quick size gives both the same number of texts, and the full size changes the data together with their "
-        "number."
-    ),
-)
-
-
-findings.not_testable(
-    "The published ADePT (l2 clip, Laplace noise for 2 C) violates its promise by a factor of sqrt(n)",
-    source="Habernal 2021; Igamberdiev 2023, section 5.4.1",
-    reason=(
-        "It is a proof, checked by 'tacit audit mechanism' and the tests; the broken form cannot release text, so no "
-        "experiment can run it."
-    ),
-)
-
-
-findings.not_testable(
-    "The true sensitivity of the published ADePT is at least 6 times what it assumes, and up to 100 % of the "
-    "utterances are not protected",
-    source="Habernal 2021, abstract",
-    reason=(
-        "It is about the broken form, which cannot release text here; 'tacit audit mechanism' measures that it breaks"
-        " its promise."
-    ),
-)

@@ -58,16 +58,6 @@ def pretraining_hardly_changes_defense_rate(scores: Scores) -> Judgment:
 
 
 @findings.says(
-    "At epsilon 16 SanText raises the defense rate by 20 % ...",
-    source="Yue et al. 2021, section 5.3 and figure 4",
-)
-def epsilon_santext_raises_defense_rate(scores: Scores) -> Judgment:
-    return scores.near(
-        score("attacked.gained where the attack works", data="sst2", epsilon=16, pretraining="none"), 0.2, within=0.1
-    )
-
-
-@findings.says(
     "... and costs about 4 % of the accuracy",
     source="Yue et al. 2021, section 5.3 and figure 4",
     explanation=(
@@ -80,16 +70,6 @@ def costs_about_accuracy(scores: Scores) -> Judgment:
         score("tuned.accuracy", data="sst2", epsilon=16, pretraining="none"),
         score("original.accuracy", data="sst2") - 0.05,
     )
-
-
-findings.not_testable(
-    "At epsilon 15 the accuracy is about 81 % (SST-2)",
-    source="Yue et al. 2021, section 5.5",
-    reason=(
-        "The small BERT of the quick size does not have that on original text (.58 to .68), and epsilon 15 is between"
-        " those of table 3, which are run."
-    ),
-)
 
 
 @findings.says(

@@ -85,14 +85,20 @@ def santext_plus_more_useful_noise(scores: Scores) -> Judgment:
     )
 
 
-findings.not_testable(
+@findings.says(
     "SanText is more useful than the noise of Feyisetan et al. at epsilon 1, on every task",
     source="Yue et al. 2021, section 5.2 and table 1",
-    reason=(
-        "The published differences at epsilon 1 (.0002, .0150 and .0210) are smaller than the chance error of a test "
-        "set of 500 to 1,400 rows (.03 to .06): no run of either size could tell."
+    explanation=(
+        "The published differences (.0002, .0150 and .0210) are smaller than the chance error of a test set of 500 to "
+        "1,400 rows (.03 to .06)."
     ),
 )
+def santext_more_useful_noise_feyisetan_one(scores: Scores) -> Judgment:
+    return scores.above(
+        score("task.score", mechanism="santext", epsilon=1),
+        score("task.score", mechanism="feyisetan", epsilon=1),
+        each=["data"],
+    )
 
 
 @findings.says(
@@ -127,14 +133,20 @@ def santext_more_useful_noise_feyisetan_et(scores: Scores) -> Judgment:
     )
 
 
-findings.not_testable(
+@findings.says(
     "The noise of Feyisetan et al. keeps more than random words",
     source="Yue et al. 2021, section 5.2 and table 1",
-    reason=(
+    explanation=(
         "The published differences (.0005 to .0359) are smaller than the chance error of a test set of 500 to 1,400 "
-        "rows (.03 to .09): no run of either size could tell."
+        "rows (.03 to .09)."
     ),
 )
+def noise_feyisetan_keeps_more_random(scores: Scores) -> Judgment:
+    return scores.above(
+        score("task.score", mechanism="feyisetan", epsilon=(1, 2, 3)),
+        score("task.score", mechanism="random"),
+        each=["data", "epsilon"],
+    )
 
 
 @findings.says(
@@ -245,13 +257,3 @@ def sanitized_text_defends_better_against(scores: Scores) -> Judgment:
         score("guessed.defended", mechanism="none"),
         each=["data", "epsilon"],
     )
-
-
-findings.not_testable(
-    "SanText sanitizes SST-2 in 2 minutes where the noise of Feyisetan et al. needs 117",
-    source="Yue et al. 2021, section 5.2",
-    reason=(
-        "times are no part of the results, and the nearest-word search here is exact matrix products; see "
-        "benchmarks/word_mechanisms.py."
-    ),
-)

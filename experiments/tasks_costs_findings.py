@@ -60,3 +60,28 @@ def biases_are_faster(scores: Scores) -> Judgment:
         score("cost.private seconds", network="distilled", part="no-embeddings"),
         each=["data"],
     )
+
+
+@findings.says(
+    "Ghost clipping needs hardly more memory than training without privacy",
+    source="Li et al. 2021, abstract (asked of tensors: at most a fifth more, all weights but embeddings trained)",
+)
+def ghost_clipping_needs_little_memory(scores: Scores) -> Judgment:
+    return scores.at_most(score("cost.memory ratio", network="distilled", part="no-embeddings, memory"), 1.2)
+
+
+@findings.says(
+    "Book-keeping costs less than 1 % of memory and 1.03 times the operations (0.83 of the speed) of training without"
+    " privacy",
+    source="Bu et al. 2023, abstract (asked of the speed of a network of the shape of GPT-2 that labels texts)",
+)
+def book_keeping_costs_little(scores: Scores) -> Judgment:
+    return scores.at_most(score("cost.ratio", network="gpt2", part="everything"), 1 / 0.83)
+
+
+@findings.says(
+    "The memory of the same: less than 1 % more",
+    source="Bu et al. 2023, abstract (asked of the tensors of a network of the shape of GPT-2 that labels texts)",
+)
+def book_keeping_needs_little_memory(scores: Scores) -> Judgment:
+    return scores.at_most(score("cost.memory ratio", network="gpt2", part="everything"), 1.01)

@@ -10,6 +10,7 @@ import itertools
 import math
 import time
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -58,8 +59,9 @@ def training_config(
 class _Clock(TrainingProgress):
     """The progress of a step, and the processor time after each step of the training."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, after_first: Callable[[], None] = lambda: None) -> None:
         self._progress = progress
+        self._after_first = after_first
         self._times: list[tuple[int, float]] = []
         self._epoch = 0.0
 
@@ -73,6 +75,8 @@ class _Clock(TrainingProgress):
         self._progress(done, total)
 
     def stepped(self, now: StepReport) -> None:
+        if not self._times:
+            self._after_first()
         self._times.append((now.step, time.process_time()))
         self._progress(now.step, now.steps)
 
@@ -122,11 +126,12 @@ def carry_out(
     return promise
 
 
-def seconds_of_steps(config: TrainConfig) -> list[float]:
-    """Processor seconds of each step of a training after the first; its model is for nothing else."""
+def seconds_of_steps(config: TrainConfig, after_first: Callable[[], None] = lambda: None) -> list[float]:
+    """Processor seconds of each step of a training after the first; its model is for nothing else. `after_first` is
+    called when the first step is over, and with it the preparations."""
     from tacit.jobs.training.records import train_on_records
 
-    clock = _Clock(lambda done, total: None)
+    clock = _Clock(lambda done, total: None, after_first)
     train_on_records(config, clock)
     return clock.step_seconds
 

@@ -27,7 +27,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,8 @@ class Perturb(Parameters):
     """bounding   f: none, unit, adapted-unit, minus-one-to-one, observed-range, clip, jl (its options behind a colon)
     mapping    g: "none" releases noisy vectors; "nearest" and "first-or-second" release words
     tokens     how many tokens of a text are read
+    t          of the mapping "first-or-second": near 1 it prefers the second
+    neighbors  of the same mapping: how many words it chooses among
     lam        of Mahalanobis noise: 0 is round, 1 follows the covariance of the vocabulary entirely
     outside    truncated Gumbel outside its domain: "refuse", or "real-part" for reproduction (no guarantee)
     """
@@ -73,6 +75,8 @@ class Perturb(Parameters):
     epsilon: float | None = Field(default=None, gt=0)
     bounding: str = "none"
     mapping: Literal["none", "nearest", "first-or-second"] = "none"
+    t: float = Field(default=0.75, ge=0, le=1)
+    neighbors: int = Field(default=2, ge=2)
     lam: float = Field(default=0.2, ge=0, le=1)
     outside: Literal["refuse", "real-part"] = "refuse"
     vectors: str = "default"
@@ -87,7 +91,13 @@ class Perturb(Parameters):
         mapping = "nearest" if self.mapping == "none" else self.mapping
         if self.mechanism == "laplace":
             return MultivariateLaplace(
-                epsilon=self.epsilon, vectors=space.table, bounding=self.bounding, calibrated=False, mapping=mapping
+                epsilon=self.epsilon,
+                vectors=space.table,
+                bounding=self.bounding,
+                calibrated=False,
+                mapping=mapping,
+                t=self.t,
+                neighbors=self.neighbors,
             )
         if self.mechanism == "univariate-laplace":
             return UnivariateLaplace(epsilon=self.epsilon, vectors=space.table, bounding=self.bounding, mapping=mapping)
@@ -167,7 +177,8 @@ def _released(
     as_vectors = parameters.mapping == "none" and isinstance(mechanism, NoisyWords)
     drawn: dict[str, Ids] = {}
     for index, part in enumerate(ids):
-        job = str([parameters.model_dump(exclude={"test_seed"}), part]).encode()
+        settings = {name: value for name, value in content(parameters).items() if name != "test_seed"}
+        job = str([settings, part]).encode()
         source = key.stream(index, content_digest(texts[part], job))
         if isinstance(mechanism, NoisyWords) and as_vectors:
             noisy = np.clip(mechanism.noisy_vectors(ids[part], source), -LARGEST_HALF, LARGEST_HALF)
@@ -277,6 +288,13 @@ def check(parameters: Perturb, inputs: frozenset[str] = frozenset()) -> None:
             "'{mechanism}' gives words by itself: leave out 'mapping'",
             mechanism=parameters.mechanism,
         )
+    if content(parameters).keys() & set(LATER) and (
+        parameters.mechanism != "laplace" or parameters.mapping != "first-or-second"
+    ):
+        raise BadInputError(
+            "neighbors-without-choice",
+            "'t' and 'neighbors' are options of the mapping 'first-or-second' of 'laplace': leave them out",
+        )
     if parameters.mechanism == "mahalanobis" and parameters.bounding != "none":
         raise BadInputError(
             "bounding-with-mahalanobis",
@@ -290,6 +308,16 @@ def check(parameters: Perturb, inputs: frozenset[str] = frozenset()) -> None:
             "{error}",
             error=error,
         ) from None
+
+
+LATER: Final = ("t", "neighbors")
+"""Parameters that came later: they count where they are used, so that no earlier cell is run again."""
+
+
+def content(parameters: Perturb) -> dict[str, object]:
+    """The values that the key is made from."""
+    unused = {name for name in LATER if getattr(parameters, name) == Perturb.model_fields[name].default}
+    return parameters.model_dump(exclude=unused)
 
 
 def fits(parameters: Perturb, inputs: Mapping[str, PlannedCell]) -> None:
@@ -310,7 +338,7 @@ def meaning(parameters: Perturb) -> str:
 
 
 KIND = Kind(
-    "perturb", 1, Perturb, run, score, {"data": Input(("data",))}, check, epsilon=meaning,
+    "perturb", 1, Perturb, run, score, {"data": Input(("data",))}, check, content, epsilon=meaning,
     measures=("words kept", "epsilon in the original distance", "inside the domain", "noise over diameter"), fits=fits,
     further=("sensitivity of the map", "l1 sensitivity", "diameter after the map", "smallest epsilon of the domain"),
 )  # fmt: skip
