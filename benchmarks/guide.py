@@ -7,7 +7,7 @@ A cell is a way, a data set, a number of private rows and a seed; it is kept in 
 goes on where it was. `--write` puts the cells into the table that `tacit guide` reads
 (`src/tacit/jobs/guide/measures.json`; its other lines stay, each with the version that it was measured with) and prints
 it for docs/guide.md. Private rows are a random part of the training rows; scores are of at most 2,000 original test
-rows. Every way runs with the options that `tacit guide` writes into its command, and nothing was chosen by these scores.
+rows. Every way runs with the options that `tacit guide` writes into its command, and nothing was chosen by the scores.
 
     matching   rows drawn by `tacit synthesize`: macro-F1 of two learners trained on them (words and pairs of words, and
                vectors of the static encoder); the worse one counts
