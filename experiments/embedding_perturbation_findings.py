@@ -620,8 +620,10 @@ def trade_off(**where: Value | tuple[Value, ...]) -> Quantity:
 def clipped_is_the_same(scores: Scores) -> Judgment:
     """Disagrees if clipping changes no score at all of a learner on vectors without noise."""
     frame = scores.frame
-    clipped = frame[frame["step"].isin(["bounded_task", "bounded_attacker"]) & frame["measure"].eq("change")]
-    clipped = clipped[clipped["bounding"].eq("clip")] if len(clipped) else clipped
+    clipped = frame
+    if len(frame):
+        clipped = frame[frame["step"].isin(["bounded_task", "bounded_attacker"]) & frame["measure"].eq("change")]
+        clipped = clipped[clipped["bounding"].eq("clip")] if len(clipped) else clipped
     if not len(clipped):
         return not_testable("no learner was trained on clipped vectors")
     most = float(clipped["value"].abs().max())

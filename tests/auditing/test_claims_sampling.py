@@ -249,6 +249,8 @@ def test_noise_of_another_shape_gives_no_verdict():
     assert not outcome.refuted
     assert noise_section(outcome).findings[0].light is Light.AMBER
     assert noise_check(np.zeros(1000), [1.0], "laplace", 100.0).refuted, "no noise at all"
+    errors = np.random.default_rng(0).uniform(-1e-8, 1e-8, 1000)
+    assert noise_check(errors, [1.0], "normal", 100.0, delta=1e-6).refuted, "errors of rounding are no noise of a shape"
     with pytest.raises(BadInputError, match="too few"):
         noise_check([1.0], [1.0], "laplace", 1.0)
     with pytest.raises(BadParameterError, match="normal or laplace"):

@@ -58,14 +58,14 @@ def test_users_have_coins_too() -> None:
     assert not audit.refutes(1.0)
 
 
-@pytest.mark.parametrize(("kind", "refuted"), [("", False), ("private-filter", True)])
+@pytest.mark.parametrize(("kind", "releases", "refuted"), [("", 48, False), ("private-filter", 120, True)])
 def test_a_private_filter_shows_in_shadow_corpora_only(
-    kind: str, refuted: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, releases: int, refuted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpora, "TRIALS", 4)
     rows: AuditedRows = private_rows(40)
     audited: MatchingRelease = release(kind)
-    attack = corpus_attack(rows, audited, load_pool(), releases=48, confidence=1 - DOUBT, seed=2)
+    attack = corpus_attack(rows, audited, load_pool(), releases=releases, confidence=1 - DOUBT, seed=2)
     assert attack.refuted is refuted
     section = attack_section(attack, "Membership by shadow corpora", "")
     assert section.findings[0].refuted is refuted

@@ -205,8 +205,8 @@ def test_the_sum_of_cut_gradients_is_that_of_one_example_at_a_time():
         length = math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients))
         for place, gradient in zip(total, gradients, strict=True):
             place += gradient * min(1.0, 0.5 / length)
-    for found, expected in zip(network.sum_of_cut_gradients(x, y), total, strict=True):
-        np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-6)
+    for summed, expected in zip(network.sum_of_cut_gradients(x, y), total, strict=True):
+        np.testing.assert_allclose(summed, expected.numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_digits_are_learned_without_noise_and_not_with_a_lot_of_it(tmp_path: Path):

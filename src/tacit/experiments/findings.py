@@ -37,7 +37,7 @@ from tacit.experiments.declared import Value, shown
 from tacit.experiments.evaluation import NotTestableError, evaluate, groups, is_there, place_in
 from tacit.experiments.quantities import Quantity, ScoreTerm, quantity_of
 from tacit.experiments.results import Results
-from tacit.experiments.verdicts import FindingVerdict, Judgment, Word, not_testable
+from tacit.experiments.verdicts import FindingVerdict, Judgment, Word, all_of, not_testable
 
 __all__ = [
     "Comparison",
@@ -347,21 +347,6 @@ class Findings(list[ExperimentFinding]):
     def not_testable(self, statement: str, *, source: str, reason: str, ours: bool = False) -> None:
         """Adds a statement that no run can check, with the reason."""
         self.append(ExperimentFinding(statement, source, lambda _: not_testable(reason), ours))
-
-
-def all_of(*judgments: Judgment) -> Judgment:
-    """The judgment on a statement of several parts: it agrees if all of them do, and disagrees if one of them does."""
-    words = [judgment.word for judgment in judgments]
-    detail = "; ".join(judgment.detail for judgment in judgments)
-    check = "; ".join(judgment.check for judgment in judgments if judgment.check)
-    if Word.NOT_TESTABLE in words:
-        return not_testable(next(j.detail for j in judgments if j.word is Word.NOT_TESTABLE), check)
-    if Word.DISAGREE in words:
-        return Judgment(word=Word.DISAGREE, detail=detail, check=check)
-    if Word.UNDECIDED in words:
-        leaning = all(judgment.leaning is not False for judgment in judgments)
-        return Judgment(word=Word.UNDECIDED, detail=detail, leaning=leaning, check=check)
-    return Judgment(word=Word.AGREE, detail=detail, check=check)
 
 
 def judge_all(findings: Sequence[ExperimentFinding], results: Results) -> tuple[FindingVerdict, ...]:

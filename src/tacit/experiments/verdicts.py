@@ -42,6 +42,21 @@ def not_testable(reason: str, check: str = "") -> Judgment:
     return Judgment(word=Word.NOT_TESTABLE, detail=reason, check=check)
 
 
+def all_of(*judgments: Judgment) -> Judgment:
+    """The judgment on a statement of several parts: it agrees if all of them do, and disagrees if one of them does."""
+    words = [judgment.word for judgment in judgments]
+    detail = "; ".join(judgment.detail for judgment in judgments)
+    check = "; ".join(judgment.check for judgment in judgments if judgment.check)
+    if Word.NOT_TESTABLE in words:
+        return not_testable(next(j.detail for j in judgments if j.word is Word.NOT_TESTABLE), check)
+    if Word.DISAGREE in words:
+        return Judgment(word=Word.DISAGREE, detail=detail, check=check)
+    if Word.UNDECIDED in words:
+        leaning = all(judgment.leaning is not False for judgment in judgments)
+        return Judgment(word=Word.UNDECIDED, detail=detail, leaning=leaning, check=check)
+    return Judgment(word=Word.AGREE, detail=detail, check=check)
+
+
 class FindingVerdict(Judgment):
     """A judgment with the statement it is about.
 

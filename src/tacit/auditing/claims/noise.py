@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from tacit.documents.bounds import Bound
 
 MOST_FOR_FIT = 20_000
+ROUNDING = 1e-6
+"""Residuals below this share of the distance between two latents are no noise but rounding, whatever they look like:
+what the release of one latent hits, that of the other never does."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,10 @@ def noise_check(
         raise BadInputError("not-finite", "a residual is infinite or not a number: check the latents")
     alpha = 1.0 - confidence
     smallest: float | None = None
-    if not r.any():
-        scale, distance = 0.0, float(np.linalg.norm(apart))
+    if not r.any() or _is_rounding(r, apart):
+        scale, distance = float(np.abs(r).max()), float(np.linalg.norm(apart))
         at_least = math.inf if distance > 0 else 0.0
+        r = np.zeros_like(r)
     elif family == "normal":
         if not delta:
             raise BadParameterError("claim-without-delta", "normal noise has no pure epsilon: give the claimed delta")
@@ -124,6 +128,10 @@ def noise_check(
             "unknown-noise", "the family of the noise is normal or laplace, not '{family}'", family=family
         )
     return NoiseResult(family, scale, distance, r.size, at_least, smallest, epsilon, delta, confidence, _fit(r, family))
+
+
+def _is_rounding(residuals: Floats, apart: Floats) -> bool:
+    return float(np.abs(residuals).max()) <= ROUNDING * float(np.abs(apart).max())
 
 
 def _fit(residuals: Floats, family: str) -> float:

@@ -139,12 +139,12 @@ def means(table: VectorTable, texts: list[str]) -> Floats:
     """The mean of the unit vectors of the words of each text that have one; 0 where none has."""
     units = table.vectors / np.linalg.norm(table.vectors, axis=1, keepdims=True)
     place = {word: i for i, word in enumerate(table.words)}
-    found = np.zeros((len(texts), units.shape[1]))
+    vectors = np.zeros((len(texts), units.shape[1]))
     for row, text in enumerate(texts):
         known = [place[word] for word in split(text.lower()) if word in place]
         if known:
-            found[row] = units[known].mean(axis=0)
-    return found
+            vectors[row] = units[known].mean(axis=0)
+    return vectors
 
 
 def scaled(vectors: Floats, public: Floats) -> Floats:

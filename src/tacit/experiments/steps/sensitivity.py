@@ -28,7 +28,7 @@ from tacit.experiments.steps import Input, Kind, PlannedCell, Progress
 from tacit.experiments.steps.downstream import RESAMPLES, with_interval
 
 
-class Sensitivity(Parameters):
+class LatentDistances(Parameters):
     """model: an ADePT in the package, or the folder of one."""
 
     model: str = "adept-20"
@@ -36,7 +36,7 @@ class Sensitivity(Parameters):
     texts_at_most: int = Field(default=500, ge=2)
 
 
-def run(parameters: Sensitivity, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
+def run(parameters: LatentDistances, inputs: Mapping[str, Path], folder: Path, progress: Progress) -> None:
     from tacit.documents.adept import published_adept
 
     mechanism = published_adept(1.0, model=parameters.model)
@@ -49,7 +49,7 @@ def run(parameters: Sensitivity, inputs: Mapping[str, Path], folder: Path, progr
 
 def farthest_l1(latents: Floats) -> Floats:
     """The l1 distance of each latent to the one that is farthest from it."""
-    return np.array([np.abs(latents - one).sum(axis=1).max() for one in latents])
+    return np.array([np.abs(latents - latent).sum(axis=1).max() for latent in latents])
 
 
 def score(folder: Path) -> dict[str, float]:
@@ -60,16 +60,16 @@ def score(folder: Path) -> dict[str, float]:
     return numbers | with_interval("not protected", mean_interval(outside, resamples=RESAMPLES), 0.0)
 
 
-def check(parameters: Sensitivity, inputs: frozenset[str] = frozenset()) -> None:
+def check(parameters: LatentDistances, inputs: frozenset[str] = frozenset()) -> None:
     require("torch", extra="documents", purpose="the latents of an autoencoder")
 
 
-def fits(parameters: Sensitivity, inputs: Mapping[str, PlannedCell]) -> None:
+def fits(parameters: LatentDistances, inputs: Mapping[str, PlannedCell]) -> None:
     check_texts(data_in(inputs))
     check_part(data_in(inputs), parameters.part, "part")
 
 
 KIND = Kind(
-    "sensitivity", 1, Sensitivity, run, score, {"data": Input(("data",))}, check,
+    "sensitivity", 1, LatentDistances, run, score, {"data": Input(("data",))}, check,
     measures=("true over assumed", "not protected", "reached"), fits=fits,
 )  # fmt: skip
