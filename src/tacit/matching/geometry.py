@@ -10,7 +10,8 @@ directions that spread far beside those that spread little depends on what the v
                                would make all alike
     static encoder             power 0, W = 1: it was trained until its angles are those of a sentence encoder, so the
                                directions in which it spreads are those that matter. Powers of -.08, -.15, -.25, -.35
-                               and -.45 were tried on public corpora with 6 to 150 labels; 0 did best
+                               and -.45 were tried, with a prototype of that encoder, on public corpora with 6 to 150
+                               labels; 0 did best
 
 Exactness. f(x) is taken as whole numbers of 2**-14, mean and W are whole numbers too, and their product is added in
 double precision without rounding, so g(x) is the same bit for bit whatever else stands in the batch.
